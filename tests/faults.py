@@ -1,6 +1,6 @@
 """Faults that tests have injected, with their seeds, counts and times: `python -m tests.faults`.
 
-Each test that kills or suspends processes adds a line to build/faults.jsonl when it has passed; `./run nightly` begins
+Most tests of docs/faults.md add a line to build/faults.jsonl when they have passed; `./run nightly` begins
 with an empty file. `--page` puts the table into docs/faults.md.
 """
 
@@ -46,15 +46,20 @@ def add(injected: Injected) -> None:
 
 
 def table(found: list[Injected]) -> str:
-    """The table of the page: the last result of each test, and their sum."""
+    """The table of the page: the last results of each test, those of all its parameters together, and their sum."""
     last = {one.test: one for one in found}
+    by_test: dict[str, list[Injected]] = {}
+    for test, one in last.items():
+        by_test.setdefault(test.partition("[")[0], []).append(one)
     lines = [["test", "faults", "seed", "seconds", "commit", "on"], ["---", "---", "---:", "---:", "---", "---"]]
     total: Counter[str] = Counter()
-    for one in last.values():
-        total.update(one.faults)
-        name = one.test.partition("::")[0].removeprefix("tests/")
-        title = one.test.rpartition("::")[2].partition("[")[0].removeprefix("test_").replace("_", " ")
-        row = [f"`{name}`: {title}", counted(one.faults), one.seed, f"{one.seconds:,.0f}", f"`{one.commit}`", one.date]
+    for test, results in by_test.items():
+        faults = sum((Counter(one.faults) for one in results), Counter[str]())
+        total.update(faults)
+        name, title = test.partition("::")[0].removeprefix("tests/"), test.rpartition("::")[2].removeprefix("test_")
+        last_one, seconds = results[-1], sum(one.seconds for one in results)
+        row = [f"`{name}`: {title.replace('_', ' ')}", counted(faults), last_one.seed, f"{seconds:,.0f}"]
+        row += [f"`{last_one.commit}`", last_one.date]
         lines.append([str(cell) for cell in row])
     lines.append(["all", counted(total), "", f"{sum(one.seconds for one in last.values()):,.0f}", "", ""])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -58,7 +58,7 @@ EAGER = {
 
 
 def test_neither_do_second_attempts_of_tasks_and_plans_that_change(
-    spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     dice, job = random.Random(pytestconfig.getoption("--seed")), "bounded"
     folder = tmp_path / "input"
@@ -70,12 +70,13 @@ def test_neither_do_second_attempts_of_tasks_and_plans_that_change(
     disturbed = Disturbed(cluster, "eager", program, checkpoint, dice, {"SETTINGS": json.dumps(EAGER)})
     disturbed.run(["executor", "executor"])
     check(spark, {job: eager}, {job: undisturbed})
+    injected["parts of a cluster killed"] += 2
 
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("spark")
 def test_nor_does_it_matter_to_what_is_read_of_topics_and_written_to_topics(
-    broker: KafkaBroker, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
+    broker: KafkaBroker, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """Windows and a join between topics, exactly once."""
     dice = random.Random(pytestconfig.getoption("--seed"))
@@ -101,3 +102,4 @@ def test_nor_does_it_matter_to_what_is_read_of_topics_and_written_to_topics(
         disturbed = Disturbed(cluster, "topics", [kafka_to_kafka_job.__file__, *arguments], checkpoint, dice)
         disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
         assert written(killed) == written(undisturbed)
+        injected["parts of a cluster killed"] += len(VICTIMS)

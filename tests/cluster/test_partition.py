@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,12 @@ class Partitioned(Disturbed):
 
 
 def test_a_partition_changes_nothing_of_the_output_however_long_it_is(
-    spark: SparkSession, divided: SparkCluster, place: Namespace, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession,
+    divided: SparkCluster,
+    place: Namespace,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    injected: Counter[str],
 ) -> None:
     """A cut that Spark does not notice, and one after which the executor returns though it was given up."""
     job, folder = "bounded", tmp_path / "input"
@@ -78,3 +84,4 @@ def test_a_partition_changes_nothing_of_the_output_however_long_it_is(
     disturbed.run(["short_link", "long_link"])
     assert GIVEN_UP in divided.said("master"), "the cut was too short: the worker was not given up"
     check(spark, {job: cut}, {job: quiet})
+    injected["partitions"] += 2

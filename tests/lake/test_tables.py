@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,7 +101,7 @@ def test_each_micro_batch_that_fails_after_the_tables_have_it_is_in_them_once(wa
 @pytest.mark.kill
 @pytest.mark.parametrize("tables", [["totals", "late"], ["totals"]], ids=["two tables", "one table"])
 def test_killed_at_random_moments_a_job_leaves_the_tables_of_one_that_was_not(
-    warehouse: Warehouse, tables: list[str], pytestconfig: pytest.Config
+    warehouse: Warehouse, tables: list[str], pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """`--kills=10` for long, `--seed=` for the same moments."""
     kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
@@ -119,6 +120,7 @@ def test_killed_at_random_moments_a_job_leaves_the_tables_of_one_that_was_not(
             for life in lives:
                 kill(life)
         assert _tables(warehouse, name, tables) == expected, f"--seed={seed}, series {series}"
+        injected["killed"] += len(lives) - 1
 
 
 def _run(warehouse: Warehouse, name: str, *more: str) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,7 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     store_for_jobs: Store,
     tmp_path: Path,
     pytestconfig: pytest.Config,
+    injected: Counter[str],
 ) -> None:
     """Every kind of job, each with an executor and the driver killed; `--kills=5` five times."""
     dice, variables = random.Random(pytestconfig.getoption("--seed")), store_for_jobs.written(tmp_path)
@@ -54,6 +56,7 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
         for job in PROGRAMS:
             killed = Disturbed(cluster, job, *of_files(job, f"{there}/{job}", read), dice, variables)
             killed.run(dice.sample(["executor", "driver"], 2))
+            injected["parts of a cluster killed"] += 2
         copied = got(there, tmp_path / f"killed-{series}")
 
         def said(job: str, there: str = there) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
 
 
 def test_of_two_drivers_of_one_job_one_goes_on(
-    spark: SparkSession, cluster: SparkCluster, store_for_jobs: Store, tmp_path: Path
+    spark: SparkSession, cluster: SparkCluster, store_for_jobs: Store, tmp_path: Path, injected: Counter[str]
 ) -> None:
     with _twice("two", spark, cluster, store_for_jobs, tmp_path) as job:
         job.start()
@@ -78,6 +81,7 @@ def test_of_two_drivers_of_one_job_one_goes_on(
         job.start()
         ended_well = job.ended()
     assert ended_well == [False, True], "the younger one goes on"
+    injected["second drivers"] += 1
 
 
 def test_a_driver_that_stalls_while_another_one_takes_over_stops(
@@ -86,6 +90,7 @@ def test_a_driver_that_stalls_while_another_one_takes_over_stops(
     store_for_jobs: Store,
     tmp_path: Path,
     pytestconfig: pytest.Config,
+    injected: Counter[str],
 ) -> None:
     """With SIGSTOP and SIGCONT, at a random moment of a micro-batch; `--seed=` repeats it."""
     moments = random.Random(f"{pytestconfig.getoption('--seed')} stall {store_for_jobs.location}")
@@ -99,6 +104,7 @@ def test_a_driver_that_stalls_while_another_one_takes_over_stops(
         time.sleep(moments.uniform(0, 2))
         os.killpg(older.pid, signal.SIGCONT)
         assert job.ended() == [False, True]
+    injected["suspended"] += 1
 
 
 class _Twice:

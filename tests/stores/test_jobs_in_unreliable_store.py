@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ _STARTS = 10
 
 
 def test_a_job_that_is_started_until_s3_lets_it_end_gives_its_output_once(
-    cluster: SparkCluster, s3: Store, tmp_path: Path, pytestconfig: pytest.Config
+    cluster: SparkCluster, s3: Store, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """Spark's checkpoint and eventide's sink go through the proxy; `--seed=` repeats the sequence of faults."""
     dice = random.Random(f"{pytestconfig.getoption('--seed')} unreliable")
@@ -54,6 +55,7 @@ def test_a_job_that_is_started_until_s3_lets_it_end_gives_its_output_once(
         print(f"{len(happened)} of {len(faults.calls)} calls failed; {starts} starts", flush=True)
         faults.begin()
     assert set(happened) == set(_FAULTS)
+    injected["calls to S3 failed"] += len(happened)
     outputs = [got(f"{place}/{name}/output", tmp_path / name) for name in ("calm", "disturbed")]
     expected, found = map(lines, outputs)
     assert len(expected) > 100

@@ -91,7 +91,9 @@ class SteppedJob:
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is set by a library in C, and there is no compiler")
-def test_a_job_goes_on_and_loses_nothing_when_its_clock_is_set(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_goes_on_and_loses_nothing_when_its_clock_is_set(
+    spark: SparkSession, tmp_path: Path, injected: Counter[str]
+) -> None:
     """No split is idle that was not silent, and each window and each timer of processing time fires once."""
     job = SteppedJob(tmp_path)
     for begins_at, steps in [(0, [1, 0]), (1, [0]), (-1, [])]:
@@ -103,6 +105,7 @@ def test_a_job_goes_on_and_loses_nothing_when_its_clock_is_set(spark: SparkSessi
                 job.goes_on()
             if not steps:
                 _wait_for_all(spark, job)
+        injected["clock steps"] += len(steps) + (begins_at != 0)
 
 
 def _wait_for_all(spark: SparkSession, job: SteppedJob) -> None:

@@ -34,12 +34,13 @@ class Unreliable:
     """Says of each call what becomes of it.
 
     ``fault_of`` is called with the number of the call, from 0, and gives a fault or None. ``calls`` has the method and
-    the path of each call since the last :meth:`begin`.
+    the path of each call since the last :meth:`begin`; ``failed`` is the number of faults of all calls.
     """
 
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
         self.calls: list[tuple[str, str]] = []
+        self.failed = 0
         self._fault_of: Callable[[int], Fault | None] = lambda _: None
         self._lock = threading.Lock()
         self._asked_again = threading.Condition(self._lock)
@@ -55,7 +56,9 @@ class Unreliable:
         with self._asked_again:
             self.calls.append(call)
             self._asked_again.notify_all()
-            return self._fault_of(len(self.calls) - 1)
+            fault = self._fault_of(len(self.calls) - 1)
+            self.failed += fault is not None
+            return fault
 
     def wait_for_another(self) -> None:
         """Wait until another call has come."""

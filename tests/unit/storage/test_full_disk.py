@@ -62,7 +62,7 @@ def test_an_error_of_storage_travels_and_is_one_of_the_operating_system_too():
     assert (type(error), str(error), isinstance(error, OSError)) == (StorageError, "/a cannot be written", True)
 
 
-def test_a_log_that_could_not_be_written_goes_on_where_it_was(fails_at, tmp_path):
+def test_a_log_that_could_not_be_written_goes_on_where_it_was(fails_at, tmp_path, injected):
     count = 0
     for number in range(20):
         change, place = fails_at(number), tmp_path / str(number)
@@ -85,9 +85,10 @@ def test_a_log_that_could_not_be_written_goes_on_where_it_was(fails_at, tmp_path
         if is_last:
             break
     assert 10 < count <= number
+    injected["full disks"] += count
 
 
-def test_the_list_of_finished_files_loses_nothing(fails_at, tmp_path, monkeypatch):
+def test_the_list_of_finished_files_loses_nothing(fails_at, tmp_path, monkeypatch, injected):
     monkeypatch.setattr(_planning, "_FEW", 2)
     for number in range(40):
         change, place = fails_at(number), tmp_path / str(number)
@@ -97,6 +98,7 @@ def test_the_list_of_finished_files_loses_nothing(fails_at, tmp_path, monkeypatc
             _, said = outcome(lambda finished=finished, read=read: finished.take(read), StorageError)
             if said:
                 assert str(place) in said
+                injected["full disks"] += 1
                 finished = FinishedFiles(str(place))  # the job starts again, and its offsets still have them
         finished.take(read)
         assert {*FinishedFiles(str(place))} | {*read[-2:]} == {*read}
