@@ -207,7 +207,7 @@ def test_keys_that_a_function_computes_are_equal_in_every_batch(batches, windows
 
 
 DECLARED = [
-    (in_python(lambda e: (e.k, e.t % 2)), Types.TUPLE([Types.STRING(), Types.LONG()])),
+    (lambda e: (e.k, e.t % 2), Types.TUPLE([Types.STRING(), Types.INT()])),
     (in_python(lambda e: e.k), Types.STRING()),
     (lambda e: f"{e.t:03}"[-1], Types.STRING()),
     (lambda e: e.t % 3, Types.INT()),

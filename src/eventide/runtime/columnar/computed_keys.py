@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from eventide.common.column_expression import ColumnExpression
 from eventide.common.typeinfo import TupleTypeInfo, TypeInformation
-from eventide.errors import DataError
+from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.elements import Columns, Elements, columns_of_fields, from_fields
-from eventide.runtime.exchange.selected_keys import extracted_keys
+from eventide.runtime.exchange.selected_keys import extracted_keys, selector_of
+from eventide.runtime.invoke import repr_of
 from eventide.runtime.tasks.operator import Key, tells_apart
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import fields_read, mapped, result_type, traced
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 class ComputedKey:
     """A key that a function computes of each element; ``kind`` is its type, and equal values of it are the same.
 
-    ``why`` is the reason why the function is called with each element; empty if it runs on columns.
+    The type is declared, or, if not ``is_declared``, that of the function's trace. ``why`` is the reason why the
+    function is called with each element; empty if it runs on columns.
 
     >>> from eventide.common.typeinfo import Types
     >>> order = Types.ROW_NAMED(["shop", "cents"], [Types.STRING(), Types.LONG()])
@@ -36,6 +38,7 @@ class ComputedKey:
 
     select: Callable[[Any], Any]
     kind: TypeInformation
+    is_declared: bool
     why: str = ""
 
     @classmethod
@@ -48,7 +51,10 @@ class ComputedKey:
         reason = why_python(lambda: found.append(cls._traced(key, value_type)), key.select, value_type)
         if reason is None:
             return found[0]
-        return cls(key.select, key.type_info, reason) if tells_apart(key.type_info) else reason
+        # Columns do not tell None from a tuple of None, which only a trace shows a function never to give.
+        if isinstance(key.type_info, TupleTypeInfo) or not tells_apart(key.type_info):
+            return reason
+        return cls(key.select, key.type_info, is_declared=True, why=reason)
 
     @classmethod
     def _traced(cls, key: Key, value_type: TypeInformation) -> ComputedKey:
@@ -59,6 +65,8 @@ class ComputedKey:
                 raise NotTraceable(f"it gives {kind}, and {declared} is declared")
         else:
             found = traced(select, value_type)
+            if declared is None and selector_of(select) is not None and not found.admission.is_closed:
+                raise NotTraceable("it is an object that may change when it is opened, and its type is not declared")
             kind = result_type(found, declared)
             if isinstance(kind, TupleTypeInfo) and not all(
                 type(leaf.result) is Composite for _, leaf in leaves(found.tree)
@@ -66,7 +74,7 @@ class ComputedKey:
                 raise NotTraceable(f"it may give something else than a new tuple, where others are {kind}")
         if not tells_apart(kind):
             raise NotTraceable(f"columns do not tell keys of type {kind} apart as Python does")
-        return cls(select, kind)
+        return cls(select, kind, declared is not None)
 
     def describe(self) -> str:
         """How keys are found, for ``explain``."""
@@ -87,7 +95,7 @@ class ComputedKey:
 
         Raises:
             NoKey: if the function raised then, or gave a key of another type.
-            DataError: if it gave None in place of a tuple.
+            DataError: if it gave a key that its type cannot hold, and that type was not declared, but found by tracing.
         """
         keys = reason = None
         try:
@@ -95,10 +103,21 @@ class ComputedKey:
         except (Guard, NotTraceable) as error:
             reason = reason_of(error)
         if keys is None:
-            keys = self.kind.to_arrow(extracted_keys(self.select, Elements(columns=elements), self.kind))
-        if keys.null_count and isinstance(self.kind, TupleTypeInfo):
-            raise DataError(f"a key is None, and {self.kind} is declared; give a tuple of None instead")
+            keys = self.kind.to_arrow(self._called(Elements(columns=elements)))
         return columns_of_fields(keys, self.kind), reason
+
+    def _called(self, elements: Elements) -> list[Any]:
+        if self.is_declared:
+            return extracted_keys(self.select, elements, self.kind)
+        keys = extracted_keys(self.select, elements)
+        try:
+            return self.kind.as_declared(keys)
+        except TypeMismatch as error:
+            key, element = repr_of(keys[error.index]), repr_of(elements.values[error.index])
+            raise DataError(
+                f"the key {key} of the element {element} is no value of {self.kind}, which the code of the key "
+                "selector shows; wrap it, key_by(in_python(...)), for keys of any type"
+            ) from error
 
     def of_columns(self, columns: Sequence[pa.Array], wanted: TypeInformation) -> pa.Array:
         """The keys as values of a type, given their columns."""
