@@ -116,7 +116,7 @@ class ComputedKey:
             key, element = repr_of(keys[error.index]), repr_of(elements.values[error.index])
             raise DataError(
                 f"the key {key} of the element {element} is no value of {self.kind}, which the code of the key "
-                "selector shows; wrap it, key_by(in_python(...)), for keys of any type"
+                "selector shows; use key_by(in_python(...)) to have keys of any type"
             ) from error
 
     def of_columns(self, columns: Sequence[pa.Array], wanted: TypeInformation) -> pa.Array:

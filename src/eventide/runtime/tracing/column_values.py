@@ -129,6 +129,8 @@ def python_values(value: Value) -> Iterator[Any]:
         return repeat(tuple(one) if type(one) is list else one)
     if pa.types.is_timestamp(value.type) or pa.types.is_date(value.type):
         value = in_calendar(value)
+    if pa.types.is_duration(value.type) and pc.any(pc.equal(value.cast(pa.int64()), -(2**63))).as_py():
+        raise Guard("a duration of -2**63 microseconds")  # which numpy has for a time that is none
     return iter(value.to_pylist() if is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
 
@@ -144,4 +146,6 @@ def column_of(values: Sequence[Any]) -> pa.Array:
         raise ValueError("they are not of one type")
     if any(getattr(value, "tzinfo", None) is not None for value in values):
         raise ValueError("they are times with a zone")
+    if any(getattr(value, "fold", 0) for value in values):
+        raise ValueError("they are times in the hour that the clock shows twice")
     return pa.array(values, ARROW_TYPES[kinds.pop()])

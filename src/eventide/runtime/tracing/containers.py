@@ -141,12 +141,18 @@ def is_in(values: Iterable[Any], value: Any) -> bool:
 
     A number is equal to those of other types, and NaN to nothing.
     """
+    if any(type(one) not in _KNOWN for one in _parts_of(values)):
+        raise NotTraceable("it looks for a value among some of other types than those of Python's own")
     if type(value) is not tuple:
         constants = [*values]
         if None in constants and is_none(value):
             return True
         condition = _equal_to_one(value, constants)
         return condition is not None and way_of(value).ask(condition)
+    if any(not isinstance(one, Symbol) and type(one) not in _KNOWN for one in _parts_of([value])):
+        raise NotTraceable("it looks for a tuple that may have no hash")
+    if any(operand_of(one).kind not in _EQUAL for one in _symbols_in(value)):
+        raise NotTraceable("it looks for a tuple of other values than numbers, texts, dates and times")
     way = way_of(*_symbols_in(value))
     alike = [one for one in values if type(one) is tuple]
     if len(alike) > _MOST_TUPLES:
@@ -157,6 +163,15 @@ def is_in(values: Iterable[Any], value: Any) -> bool:
 
 
 _MOST_TUPLES = 64
+
+
+def _parts_of(values: Iterable[Any]) -> Iterator[Any]:
+    """Values, and in place of tuples their parts."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _parts_of(value)
+        else:
+            yield value
 
 
 def _symbols_in(value: tuple[Any, ...]) -> Iterator[Symbol]:
@@ -254,6 +269,8 @@ def _equal_time_in_utc(value: Any) -> Iterator[datetime.datetime]:
         yield value.replace(tzinfo=None)
 
 
+_KNOWN = frozenset({type(None), *NUMBERS, Decimal, str, bytes, datetime.date, datetime.datetime, datetime.timedelta})
+"""The types of constants whose comparison with values in columns is known."""
 _MOST_DIGITS = 400
 """Numbers with more digits are not equal to any in columns."""
 _MOST_PLACES = 38
