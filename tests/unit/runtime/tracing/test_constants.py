@@ -17,7 +17,7 @@ ROW = Row(x=1.5, k=7, b=True, s="x", n=-(2**63))
 FLOAT, WHOLE, TRUTH, COMPLEX = (np.float64(1.5),), (np.int64(7),), (np.bool_(True),), (1.5 + 0j,)
 MIXED = (1.5, None, Decimal("7.0"), True)
 PAIRS = {("x", 1, 2), ("x", 7)}
-TWICE = {7: datetime.datetime(2024, 11, 3, 1, 30, fold=1), 1: datetime.datetime(2020, 1, 1)}
+TWICE = {7: datetime.datetime(2024, 11, 3, 1, 30, fold=1), 1: datetime.datetime(2020, 1, 1)}  # noqa: DTZ001
 
 
 def results_of(function):
