@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -71,6 +73,44 @@ def test_neither_do_second_attempts_of_tasks_and_plans_that_change(
     disturbed.run(["executor", "executor"])
     check(spark, {job: eager}, {job: undisturbed})
     injected["parts of a cluster killed"] += 2
+
+
+class Decommissioned(Disturbed):
+    """A job on a cluster, executors of which are told to leave while it works: they finish their tasks first."""
+
+    def _kill_executor(self, worker: int) -> None:
+        for executor in self._cluster.executors(worker):
+            os.kill(executor, signal.SIGPWR)
+
+
+LEAVING = {
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.task.maxFailures": "8",
+}
+
+
+def test_nor_do_executors_that_are_decommissioned(
+    spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
+) -> None:
+    dice, job = random.Random(pytestconfig.getoption("--seed")), "bounded"
+    folder = tmp_path / "input"
+    killed_job.write_input(folder)
+    undisturbed, left = (tmp_path / name for name in ("undisturbed", "left"))
+    PROGRAMS[job].main(job, str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(folder))
+    program, checkpoint = of_files(job, str(left), str(folder))
+    before = _decommissioned(cluster)
+    disturbed = Decommissioned(cluster, "left", program, checkpoint, dice, {"SETTINGS": json.dumps(LEAVING)})
+    disturbed.run(["executor", "executor"])
+    check(spark, {job: left}, {job: undisturbed})
+    assert _decommissioned(cluster) >= before + 2
+    injected["executors decommissioned"] += 2
+
+
+def _decommissioned(cluster: SparkCluster) -> int:
+    """The number of executors that say in their logs that they were decommissioned."""
+    logs = [path.read_text() for worker in range(2) for path in cluster.folder(worker).glob("app-*/*/stderr")]
+    return sum("Decommission executor" in log for log in logs)
 
 
 @pytest.mark.kafka

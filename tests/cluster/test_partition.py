@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.cluster.disturbed import Disturbed, of_files
+from support.cluster.disturbed import GIVEN_UP, IMPATIENT, Disturbed, of_files
 from support.namespaces import Namespace, namespace
 from support.spark import killed_job
 from support.spark.undisturbed import PROGRAMS, check
@@ -20,16 +20,7 @@ from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
-IMPATIENT = {
-    "spark.network.timeout": "12s",
-    "spark.network.timeoutInterval": "2s",
-    "spark.executor.heartbeatInterval": "2s",
-    "spark.rpc.askTimeout": "12s",
-    "spark.task.maxFailures": "8",
-}
-"""An executor is lost after twelve seconds without a word of it; Spark itself waits for two minutes."""
 SHORT_S, LONG_S = 4, 30
-GIVEN_UP = "because we got no heartbeat"
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,16 @@ from support.spark.undisturbed import PROGRAMS
 from support.spark_cluster import SparkCluster
 
 VICTIMS = ("executor", "worker", "driver", "master")
+IMPATIENT = {
+    "spark.network.timeout": "12s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.rpc.askTimeout": "12s",
+    "spark.task.maxFailures": "8",
+}
+"""An executor is lost after twelve seconds without a word of it; Spark itself waits for two minutes."""
+GIVEN_UP = "because we got no heartbeat"
+"""In the log of the master, of a worker of which it has heard nothing for ten seconds."""
 _DRIVER = Path(__file__).with_name("killed_driver.py")
 
 
