@@ -120,7 +120,7 @@ CHANGES = {
     "a key selector of aggregates on columns becomes plain Python": (
         aggregated(sum_("v")),
         aggregated(sum_("v"), key=by_key(in_python)),
-        FORM,
+        "key columns was 'k' and is now 'none'",
     ),
     "a key selector without a declared type becomes plain Python, before windows of whole elements": (
         windows(key=by_key(kind=None)),
