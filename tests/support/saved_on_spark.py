@@ -3,6 +3,10 @@
 python saved_on_spark.py SAVEPOINT FOLDER
 
 begins with a savepoint and runs to the end, as a later program, with three subtasks; its output is FOLDER/out2.
+
+python saved_on_spark.py FOLDER
+
+goes on with the checkpoint FOLDER/one to the end; its output is FOLDER/out1.
 """
 
 from __future__ import annotations
@@ -56,6 +60,13 @@ def goes_on(saved: Path, folder: Path, until: int = len(BATCHES), max_parallelis
     env.execute()
 
 
+def runs(folder: Path, until: int = len(BATCHES)) -> None:
+    """Run the program up to a micro-batch, with the checkpoint of the run before, if there was one."""
+    env = job(folder / "one", 2)
+    program(env, until, folder / "out1", NARROW)
+    env.execute()
+
+
 def expected(together: int = 1) -> Counter[str]:
     """The results of a job that is never stopped, in this process; its first micro-batches may come ``together``."""
     batches, rules = ([[*chain(*steps[:together])], *steps[together:]] for steps in (BATCHES, RULES))
@@ -73,4 +84,4 @@ def lines(*outputs: Path) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    goes_on(*map(Path, sys.argv[1:]))
+    (goes_on if len(sys.argv) > 2 else runs)(*map(Path, sys.argv[1:]))

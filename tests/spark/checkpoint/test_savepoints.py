@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 from support import saved_on_spark
-from support.saved_on_spark import NARROW, expected, goes_on, job, lines, program
+from support.saved_on_spark import NARROW, expected, goes_on, job, lines, program, runs
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
@@ -71,22 +71,38 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
     assert lines(tmp_path / "out1", tmp_path / "out2") == expected()
 
 
-def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
-    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
-    """`./run oldest` names the Python that has the newest Spark."""
+@pytest.fixture
+def run_elsewhere(pytestconfig: pytest.Config) -> Callable[..., None]:
+    """Runs the program with the Python that `./run oldest` names, which has the newest Spark."""
     python = pytestconfig.getoption("--another-python")
     if python is None:
         pytest.skip("--another-python names none")
-    env = job(tmp_path / "one", 2)
-    program(env, 2, tmp_path / "out1", NARROW)
-    env.execute()
+
+    def run(*arguments: Path) -> None:
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        environment.pop("PYSPARK_PYTHON", None)
+        command = [python, saved_on_spark.__file__, *map(str, arguments)]
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+
+    return run
+
+
+def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
+    spark: SparkSession, tmp_path: Path, run_elsewhere: Callable[..., None]
+) -> None:
+    runs(tmp_path, until=2)
     take_savepoint(spark, str(tmp_path / "one"), str(tmp_path / "saved"))
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [python, saved_on_spark.__file__, str(tmp_path / "saved"), str(tmp_path)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
+    run_elsewhere(tmp_path / "saved", tmp_path)
     assert lines(tmp_path / "out1", tmp_path / "out2") == expected(together=1 if CAN_LIMIT else 2)
+
+
+def test_a_job_continues_on_another_spark_with_its_checkpoint(
+    spark: SparkSession, tmp_path: Path, run_elsewhere: Callable[..., None]
+) -> None:
+    runs(tmp_path, until=2)
+    run_elsewhere(tmp_path)
+    assert lines(tmp_path / "out1") == expected(together=1 if CAN_LIMIT else 2)
 
 
 class Counting(DataSource):
