@@ -413,9 +413,14 @@ class FileSource(Source[T_co]):
         return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
 
     def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> int | None:
-        """The number of rows in files that wait; None if more than 100 wait, which are not opened for it."""
+        """The number of rows in files that wait.
+
+        None if more than 100 wait, which are not opened for it, and for text, of which only the bytes are known.
+        """
         waiting = {path: at for path, at in positions.items() if path != _NO_FILE}
-        return super().pending_records(waiting, bool(waiting)) if len(waiting) <= _FEW_FILES else None
+        if len(waiting) > _FEW_FILES or not isinstance(self._settings.format, BulkFormat):
+            return None
+        return super().pending_records(waiting, bool(waiting))
 
     def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
         """The files in the order in which they are read, for each named split; started files come first."""
