@@ -19,8 +19,11 @@ from pyspark.sql import SparkSession
 from support.spark import killed_job
 from support.spark.undisturbed import PROGRAMS, check, planned, run_here
 
-_FAULTS = 10
+_FAULTS = 20
 """The number of faults in a series of a job, if it does not end before."""
+
+_BETWEEN_FAULTS_S = 4
+"""The longest time from one fault to the next, so that the job gets further: a micro-batch takes about a second."""
 
 _PATIENCE_S = 600
 
@@ -67,7 +70,7 @@ def _disturbed(job: str, place: Path, dice: random.Random) -> Counter[str]:
     deadline = time.monotonic() + _PATIENCE_S
     try:
         while life.poll() is None and time.monotonic() < deadline:
-            time.sleep(dice.uniform(0, 1.5))
+            time.sleep(dice.uniform(0, _BETWEEN_FAULTS_S))
             if faults.total() < _FAULTS and planned(place) >= 0 and (found := _processes_of_python(life.pid)):
                 faults[_disturb(dice.choice(found), dice)] += 1
     finally:
