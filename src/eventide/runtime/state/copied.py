@@ -15,8 +15,8 @@ _FEW = 2
 """The fewest values that are copied: one costs a call to read, and its id would take room in the head."""
 
 
-_BESIDE = 1
-"""Where all but this many values come from the store, all are copied: the bounds of a run are read by themselves."""
+_SHARE = 2
+"""Where one in this many values comes from the store, the others are copied with them: they are likely to be read."""
 
 
 class CopyWriter(Protocol):
@@ -98,7 +98,7 @@ class CopiedState(Backend):
     def get_immutable(
         self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
     ) -> Iterator[bytes]:
-        """Read some of the values that were stored together; where nearly all of them come from the store, copy them.
+        """Read some of the values that were stored together; where half of them come from the store, copy them all.
 
         Raises:
             StateError: if one is not there.
@@ -106,7 +106,7 @@ class CopiedState(Backend):
         found = self._copies.read(copy, numbers, count) if copy and numbers else None
         if found is not None:
             return found
-        is_dense = copy and len(numbers) + _BESIDE >= count
+        is_dense = copy and len(numbers) * _SHARE >= count
         writer = self._copies.write(copy) if is_dense else None
         if writer is None:
             return self.whole.get_immutable(numbers, name_of, "", count)

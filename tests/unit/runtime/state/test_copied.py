@@ -107,8 +107,8 @@ def test_copies_that_are_gone_are_made_again_when_all_is_read(tmp_path):
     assert read_from(backend) == []
 
 
-@pytest.mark.parametrize(("numbers", "calls"), [([2], 1), ([0, 1, 2, 3, 4], 5), ([0, 1, 2, 4], 5), ([1, 2, 4], 3)])
-def test_a_copy_that_is_gone_is_made_again_when_nearly_all_of_it_is_read(tmp_path, numbers, calls):
+@pytest.mark.parametrize(("numbers", "calls"), [([2], 1), ([0, 3], 2), ([0, 1, 2, 3, 4], 5), ([1, 2, 4], 5)])
+def test_a_copy_that_is_gone_is_made_again_when_half_of_it_is_read(tmp_path, numbers, calls):
     backend = CountingBackend()
     whole = CopiedState(backend, LocalCopies(str(tmp_path)))
     stored = [b"%d" % number for number in range(5)]
@@ -127,7 +127,7 @@ def test_a_value_that_is_gone_is_no_error_for_those_who_do_not_ask_for_it(tmp_pa
     copy = whole.put_immutable((f"a/{number}", b"%d" % number) for number in range(4))
     (tmp_path / copy).unlink()
     backend.delete("a/2")
-    assert [*whole.get_immutable([0, 1, 3], "a/{}".format, copy, 4)] == [b"0", b"1", b"3"]
+    assert [*whole.get_immutable([0, 3], "a/{}".format, copy, 4)] == [b"0", b"3"]
     assert not [*tmp_path.iterdir()]
     with pytest.raises(StateError, match="a/2"):
         [*whole.get_immutable([0, 2], "a/{}".format, copy, 4)]
