@@ -56,11 +56,7 @@ def test_a_job_that_stands_still_while_another_run_takes_over_gives_the_undistur
 
 
 def _taken_over_again_and_again(job: str, place: Path, moments: random.Random, times: int) -> list[str]:
-    """Suspend a run in mid work until the next one has come further, and that one likewise, `times` times.
-
-    Returns:
-        What each run that was suspended has said in the end.
-    """
+    """Suspend a run in mid work until the next one has come further, and that one likewise; return what they say."""
     place.mkdir(parents=True)
     lives = [_start(job, place, number) for number in range(2)]
     try:

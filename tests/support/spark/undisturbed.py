@@ -125,7 +125,7 @@ def _composed_alike(killed: Path, undisturbed: Path) -> Path:
 
 
 def _files_of_the_data_frame(place: Path) -> list[tuple[int, int]]:
-    """For each micro-batch, the numbers of the first file of the DataFrame that it takes, and of the first it leaves."""
+    """For each micro-batch, the number of the first file of the DataFrame that it takes, and of the first it leaves."""
     offsets = place / "checkpoint" / "offsets"
     plans = [(offsets / str(number)).read_text().splitlines() for number in range(planned(place) + 1)]
     ends = [offset["logOffset"] + 1 for plan in plans for offset in map(json.loads, plan[1:]) if "logOffset" in offset]
