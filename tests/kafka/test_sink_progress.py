@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from eventide.connectors.kafka.sink_writer import JobRun, Mark, first_batch_to_write, temporary
 from eventide.errors import StateError
+from support.disks import damages, outcome
 
 MINE, OTHER = "mine", "other"
+AT_MS = 1_700_000_000_000
 
 
 def first(found: list[Mark], run: JobRun, batch: int) -> int:
@@ -82,7 +86,7 @@ def test_a_checkpoint_that_was_put_back_stops_a_job(run: JobRun, marked: int) ->
 @pytest.mark.parametrize("repeated", [None, 6])
 def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | None) -> None:
     """An older run may plan and write it after this one has looked: so it counts when it was planned."""
-    mark = Mark.of(7, Mark(7, MINE, 1_000).metadata)
+    mark = Mark.of("group", 7, Mark(7, MINE, 1_000).metadata)
     run = JobRun(MINE, repeated, has_begun=True)
     assert first([mark], replace(run, planned_ms=1_000), 6) == 7
     with pytest.raises(
@@ -92,6 +96,30 @@ def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | 
     assert first([mark], replace(run, planned_ms=2_000), 7) == 7
 
 
-def test_a_mark_without_a_plan_is_that_of_an_earlier_version() -> None:
-    assert Mark.of(7, MINE) == Mark(7, MINE)
-    assert first([Mark(7, MINE)], JobRun(MINE, repeated=6, has_begun=True, planned_ms=1_000), 6) == 7
+@pytest.mark.parametrize(("metadata", "planned_ms"), [(MINE, None), (f"{MINE} planned at {AT_MS}", AT_MS)])
+def test_a_mark_of_an_earlier_version_has_no_checksum(metadata: str, planned_ms: int | None) -> None:
+    mark = Mark.of("group", 7, metadata)
+    assert mark == Mark(7, MINE, planned_ms)
+    assert first([mark], JobRun(MINE, repeated=6, has_begun=True, planned_ms=AT_MS), 6) == 7
+
+
+@pytest.mark.parametrize("planned_ms", [AT_MS, None])
+def test_what_has_changed_in_a_mark_is_an_error_that_names_the_group(
+    planned_ms: int | None, pytestconfig: pytest.Config
+) -> None:
+    """Kafka keeps an offset in eight bytes and its metadata after it; it reads them as text, whatever they are."""
+    mark = Mark(7, uuid.uuid4().hex, planned_ms)
+    run = JobRun(mark.checkpoint, repeated=6, has_begun=True, planned_ms=planned_ms)
+
+    def following(stored: bytes) -> int:
+        offset, metadata = int.from_bytes(stored[:8].ljust(8, b"\0"), signed=True), stored[8:].decode(errors="replace")
+        return first([Mark.of("group", offset, metadata)], run, 6)
+
+    written = mark.next_batch.to_bytes(8, signed=True) + mark.metadata.encode()
+    assert following(written) == 7
+    refused = 0
+    for damaged in damages(written, pytestconfig):
+        found, said = outcome(partial(following, damaged), StateError)
+        assert "group" in said or found == 7, damaged  # what is cut before the checksum is as of an earlier version
+        refused += bool(said)
+    assert refused > 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
@@ -127,6 +128,26 @@ def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaB
     assert values(broker, topic) == []
     transactions.write([table(b"small")], Mark(1, "id"), [topic])
     assert (values(broker, topic), marks(sink)) == ([b"small"], [Mark(1, "id")])
+
+
+def test_a_byte_that_has_changed_on_the_disk_of_kafka_is_an_error_that_names_the_group(tmp_path: Path) -> None:
+    """Kafka compares the checksums of its own records after a crash, and not when it starts after an orderly end."""
+    folder = tmp_path / "log"
+    with KafkaBroker({"log.dirs": str(folder)}) as broker:
+        topic = new_topic(broker)
+        sink = sink_to(broker.bootstrap_servers, topic).build()
+        transactions = Transactions(sink)
+        transactions.write([table(b"a")], Mark(7, "the id"), [topic])
+        transactions.close()
+        broker.stop()
+        [file] = [one for one in folder.glob("__consumer_offsets-*/*.log") if b"the id" in one.read_bytes()]
+        stored = (7).to_bytes(8) + (-1).to_bytes(4, signed=True)  # the offset, and an epoch that is not given
+        content = file.read_bytes()
+        assert stored in content
+        file.write_bytes(content.replace(stored, (3).to_bytes(8) + stored[8:]))
+        broker.start()
+        with pytest.raises(StateError, match=rf"group '{sink.transactional_id_prefix}' has the offset 3 with .*the id"):
+            marks(sink)
 
 
 def test_who_may_not_log_in_is_told_at_once(broker: KafkaBroker) -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from eventide.connectors._function_log import LogWriter, WriteAheadLog
 from eventide.connectors.file_system import _planning
-from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
+from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles, RemovedFiles
+from eventide.connectors.file_system.files import FileInfo
+from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.invoke import CallMark
@@ -39,6 +41,11 @@ def gone(place):
 def finished(place):
     FinishedFiles(place).take(f"/in/{number}" for number in range(20))
     return lambda: sorted(FinishedFiles(place))
+
+
+def removed(place):
+    RemovedFiles(place).take({"/in/a": FileInfo(7, 1_700_000_000_000_000_001), "/in/b": FileInfo(8, 9)}, ["/in/a"])
+    return lambda: RemovedFiles(place).free({"/in/a": FileInfo(7, 1_700_000_000_000_000_001)})
 
 
 def log_of_a_function(place):
@@ -108,12 +115,19 @@ def transactions(place):
     return read
 
 
-IN_TEXT = [transactions]
+def job_of_a_directory(place):
+    """The name of the job, which another job is not taken for."""
+    PartFiles.at(place).claim("0123456789abcdef0123456789abcdef")
+    return lambda: PartFiles.at(place).claim("0123456789abcdef0123456789abcdef")
+
+
+IN_TEXT = [transactions, job_of_a_directory]
 KINDS = [
     alignment,
     runs,
     gone,
     finished,
+    removed,
     log_of_a_function,
     results,
     elements_that_end_a_process,

@@ -457,7 +457,7 @@ class PartFiles:
     def _text(self, path: str) -> str | None:
         try:
             with self.file_system.open_input_stream(path, compression=None) as stream:
-                return bytes(stream.read()).decode()
+                return bytes(stream.read()).decode(errors="replace")  # what has changed is another name
         except FileNotFoundError:
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import partial
 from itertools import repeat
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from eventide.connectors.kafka._properties import ConnectorOptions, librdkafka_properties
 from eventide.connectors.kafka.library import Complaints, Meaning, Patience, client, library, meaning_of, refused, said
@@ -48,6 +50,7 @@ _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
 _TEMPORARY = "temporary "
 _PLANNED = " planned at "
+_DIGITS = re.compile("([0-9]{13})?([0-9]{10})?")
 
 
 def connection(sink: KafkaSink) -> dict[str, str]:
@@ -206,6 +209,7 @@ class Transactions:
 
         Raises:
             EventideError: if Kafka does not say, or refuses the client.
+            StateError: if a mark has changed.
         """
         complaints = Complaints()
         settings = {**connection(self._sink), "log_level": 0, "error_cb": complaints.hear}
@@ -217,7 +221,7 @@ class Transactions:
             found = answer[self.group].result().topic_partitions
             for unsettled in (one.error for one in found if one.error):
                 raise library().KafkaException(unsettled)
-            return [Mark.of(one.offset, one.metadata or "") for one in found if one.offset >= 0]
+            return [Mark.of(self.group, one.offset, one.metadata or "") for one in found if one.offset >= 0]
 
         patience = Patience(self._producer.servers, self._producer.patience_s, complaints)
         return patience.answer_to(ask, f"the offsets of the group {self.group}", lambda _: admin.poll(_PAUSE_S))
@@ -382,7 +386,9 @@ class Mark:
     """Mark of a transaction: the first unwritten micro-batch, the checkpoint, and when the previous one was planned.
 
     It is an offset of the sink's consumer group. Its metadata are the checkpoint's id, and when the last written
-    micro-batch was planned, in milliseconds, which a repetition does not change; None if that is not known.
+    micro-batch was planned, in milliseconds, which a repetition does not change; None if that is not known. Kafka does
+    not see that a byte of an offset has changed on its disk when it loads it, so a checksum of all is the last ten
+    digits of the time: version 0.2.0, which writes none, reads a later time, and 0.1.0 wrote no time either.
     """
 
     next_batch: int
@@ -391,18 +397,33 @@ class Mark:
 
     @property
     def metadata(self) -> str:
-        """The id of the checkpoint and the time, in their form in Kafka."""
-        return self.checkpoint if self.planned_ms is None else f"{self.checkpoint}{_PLANNED}{self.planned_ms}"
+        """The id of the checkpoint, the time and the checksum, in their form in Kafka."""
+        planned = "" if self.planned_ms is None else f"{self.planned_ms:013}"
+        checksum = crc32(f"{self.next_batch} {self.checkpoint} {planned}".encode())
+        return f"{self.checkpoint}{_PLANNED}{planned}{checksum:010}"
 
     @staticmethod
-    def of(offset: int, metadata: str) -> Mark:
-        """The mark of an offset and its metadata.
+    def of(group: str, offset: int, metadata: str) -> Mark:
+        """The mark of a group, from an offset and its metadata.
 
-        >>> Mark.of(8, Mark(8, "mine", 1_000).metadata)
+        Raises:
+            StateError: if they are not as they were written.
+
+        >>> Mark.of("sink", 8, Mark(8, "mine", 1_000).metadata)
         Mark(next_batch=8, checkpoint='mine', planned_ms=1000)
         """
-        checkpoint, is_said, planned = metadata.partition(_PLANNED)
-        return Mark(offset, checkpoint, int(planned) if is_said else None)
+        checkpoint, is_said, said = metadata.partition(_PLANNED)
+        digits = _DIGITS.fullmatch(said)
+        planned, checksum = digits.groups() if digits else (None, None)
+        mark = Mark(offset, checkpoint, int(planned) if planned else None)
+        is_whole = mark.metadata == metadata if checksum else bool(planned) or not is_said
+        if not is_whole:
+            raise StateError(
+                f"the consumer group {group!r} has the offset {offset} with the metadata {metadata!r}, and they are "
+                "not as they were written: it is not known which micro-batches are in Kafka. Check the topic, and "
+                "start with a new transactional id prefix; a micro-batch that is repeated is then written again"
+            )
+        return mark
 
 
 @dataclass(frozen=True, slots=True)
