@@ -16,6 +16,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from eventide.common import SimpleStringSchema
+from eventide.connectors.kafka._cluster import Cluster
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -276,6 +277,24 @@ def test_a_limit_is_shared_among_the_partitions(broker: KafkaBroker, build: Buil
     assert list(source.next_positions(at, 6).values()) == [4, 2, 0]
     assert source.latest_positions() == source.next_positions(at, None)
     assert source.next_positions({}, 5) == {}
+
+
+def test_what_a_limit_leaves_in_each_partition_is_known_without_asking_again(
+    broker: KafkaBroker, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(broker, 3)
+    fill(broker, topic, 10, 2, 0)
+    source = build(on(broker).set_topics(topic))
+    reached = source.next_positions(dict.fromkeys(source.splits(), 0), 6)
+    asked: list[int] = []
+    end_offsets = Cluster.end_offsets
+    monkeypatch.setattr(
+        Cluster, "end_offsets", lambda self, places: asked.append(len(places)) or end_offsets(self, places)
+    )
+    assert source.pending_records(reached, is_limited=True) == {f"{topic}-0": 6, f"{topic}-1": 0, f"{topic}-2": 0}
+    assert asked == []
+    assert source.pending_records(reached, is_limited=True)[f"{topic}-0"] == 6
+    assert asked == [3], "all partitions in one request, where no plan has just asked"
 
 
 def test_offsets_are_committed_to_the_group_without_waiting(

@@ -71,6 +71,7 @@ def test_elements_that_wait_for_later_micro_batches_are_counted(env: StreamExecu
         {"numbers": 10},
         {"numbers": 0},
     ]
+    assert client.get_progress()[0].pending_of == {"numbers": {"0": 15, "1": 15}}
 
 
 @in_steps

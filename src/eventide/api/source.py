@@ -108,6 +108,10 @@ class Beginning:
     identity: str | None = None
 
 
+_SEEN = "_seen_ends"
+"""The attribute of a source that has the ends of parts which the micro-batch that is being planned has asked for."""
+
+
 class Source(ABC, Generic[T_co]):
     """A source made of splits, each a sequence of elements with positions.
 
@@ -342,17 +346,24 @@ class Source(ABC, Generic[T_co]):
         """How many elements lie between two positions of a part; an estimate if that is not known."""
         return end - start
 
-    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> int | None:
-        """The number of elements that a micro-batch leaves for later, as a metric; None if that is not known.
+    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> Mapping[str, int] | None:
+        """The number of elements of each part that a micro-batch leaves for later, as a metric.
+
+        By default, the source is not asked again for the positions that :meth:`next_positions` has just seen.
 
         Args:
             positions: the parts that have not ended, with the positions that the micro-batch reaches.
             is_limited: whether it may have left something: it has a limit of rows, or splits that wait for others.
+
+        Returns:
+            None if that is not known; parts that are missing have nothing left.
         """
+        seen: Mapping[str, int] = vars(self).pop(_SEEN, {})
         if not is_limited:
-            return 0
-        ends = self.ends(positions)
-        return sum(self.rows_between(part, at, max(at, ends[part])) for part, at in positions.items())
+            return {}
+        new = [part for part in positions if part not in seen]
+        ends = {**seen, **self.ends(new)} if new else seen
+        return {part: self.rows_between(part, at, max(at, ends[part])) for part, at in positions.items()}
 
     def stop(self) -> None:
         """Release all resources, because the job ends; called on the driver."""
@@ -364,9 +375,14 @@ class Source(ABC, Generic[T_co]):
         and at least one row, so that none starves; splits with fewer rows leave their rest to the others.
         """
         ends = self.ends(positions)
+        self._see(ends)
         left = {split: max(0, ends[split] - position) for split, position in positions.items()}
         taken = left if max_rows is None else shared_out(left, max_rows)
         return {split: position + taken[split] for split, position in positions.items()}
+
+    def _see(self, ends: Mapping[str, int]) -> None:
+        """Remember the ends of parts until the micro-batch is planned, also in a frozen class."""
+        vars(self)[_SEEN] = {**vars(self).get(_SEEN, {}), **ends}
 
 
 def shared_out(left: Mapping[_K, int], limit: int) -> dict[_K, int]:

@@ -170,6 +170,8 @@ class BatchProgress:
         pending: For each source, how many elements it had beyond this micro-batch when that was planned: 0 without a
             limit of rows. Sources that cannot tell are missing. A DataFrame that reads Kafka is named as Spark
             describes it.
+        pending_of: For each of these sources, how many elements each split had; of many splits, only the 200 that had
+            most.
         state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them at
             its last snapshot, some micro-batches ago; empty without a state store. For a job that is known by its
             checkpoint, the bytes of the values in it.
@@ -191,6 +193,7 @@ class BatchProgress:
     state_bytes: tuple[int, ...] = ()
     sink_ms: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
+    pending_of: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def splits(self) -> dict[str, int]:

@@ -107,6 +107,9 @@ def summary(progress: Sequence[BatchProgress]) -> list[Line]:
     rows: 500 in the micro-batch, 500 a second; 2 late
     watermark: 2023-11-14 22:12:15 (sums), 1 min 5 s behind the clock
     slowest split: 1 of orders at 2023-11-14 22:12:15, 1 min 5 s behind the next
+    >>> waiting = BatchProgress(5, {}, {}, {}, pending={"orders": 70}, pending_of={"orders": {"1": 64, "0": 6}})
+    >>> summary([waiting])[-1]
+    ('waiting', '70 elements; most of them, 64, in 1 of orders')
     """
     if not progress:
         return [("micro-batch", "the first has not ended yet")]
@@ -119,8 +122,9 @@ def summary(progress: Sequence[BatchProgress]) -> list[Line]:
         ms = last.watermarks[name]
         lag = f", {length(last.ended_ms - ms)} behind the clock" if MIN_MS < ms <= last.ended_ms else ""
         lines.append(("watermark", f"{moment(ms)} ({name}){lag}"))
-    slowest = _slowest(last)
-    return [*lines, ("slowest split", slowest)] if slowest else lines
+    slowest, waiting = _slowest(last), _waiting(last)
+    lines += [("slowest split", slowest)] if slowest else []
+    return [*lines, ("waiting", waiting)] if waiting else lines
 
 
 def _rate(progress: Sequence[BatchProgress]) -> str:
@@ -155,6 +159,24 @@ def _slowest(last: BatchProgress) -> str:
         return f"{split} of {source} has not spoken yet{others}"
     gap = f", {length(following - ms)} behind the next" if following > ms else ""
     return f"{split} of {source} at {moment(ms)}{gap}"
+
+
+def _waiting(last: BatchProgress) -> str:
+    """How many elements wait for later micro-batches, and in which split most of them do."""
+    text = count(sum(last.pending.values()), "element")
+    if not any(last.pending.values()):
+        return ""
+    found = most_pending(last)
+    return text if found is None else f"{text}; most of them, {found[2]:,}, in {found[1]} of {found[0]}"
+
+
+def most_pending(last: BatchProgress) -> tuple[str, str, int] | None:
+    """The source and the split in which most elements wait, and how many; None if none waits, or that is not known."""
+    known = [(n, source, split) for source, splits in last.pending_of.items() for split, n in splits.items() if n]
+    if not known:
+        return None
+    records, source, split = max(known)
+    return source, split, records
 
 
 def in_utc(ms: int) -> str:

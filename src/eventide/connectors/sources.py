@@ -291,6 +291,13 @@ class HybridSource(Source[T_co]):
         _, source, own = self._found(part)
         return source.rows_between(own, start, end)
 
+    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> Mapping[str, int] | None:
+        """The elements that the first source with parts leaves; those of the next are not known before the switch."""
+        for number, source, own in self._by_source(positions):
+            found = source.pending_records({part: positions[f"{number}/{part}"] for part in own}, is_limited)
+            return None if found is None else {f"{number}/{part}": records for part, records in found.items()}
+        return {}
+
     def stop(self) -> None:
         for source in self._sources:
             source.stop()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from eventide._secrets import without_secrets
 from eventide.common.job import BatchProgress, JobClient, JobStatus, LastBatches
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.words import summary
+from eventide.common.words import most_pending, summary
 from eventide.dashboard.verdict import MetricValues, Verdict
 
 if TYPE_CHECKING:
@@ -199,6 +199,8 @@ class WatchedJob:
             "took_ms": progress.took_ms,
             "spent_ms": progress.spent_ms,
             "rows_in": progress.rows_in,
+            "pending": progress.pending,
+            "behind": _most_pending(progress),
             "state_bytes": list(progress.state_bytes),
             "splits": _spread(splits),
             "operators": {
@@ -277,8 +279,14 @@ def _spread(splits_of: dict[str, dict[str, int]]) -> Json:
     return {"count": len(known), "silent": sum(1 for ms in known if ms == MIN_MS), "at": at}
 
 
+def _most_pending(progress: BatchProgress) -> Json | None:
+    """The split in which most elements wait; None if none waits."""
+    found = most_pending(progress)
+    return None if found is None else {"source": found[0], "split": without_secrets(found[1]), "records": found[2]}
+
+
 MOST_SPLITS = 100
-"""The watermark of each split is told where there are no more: each is a time series of its own."""
+"""Watermarks and pending elements are told of each split where there are no more: each is a time series of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +337,11 @@ HIGHEST_SPLIT = Series("highestSplitWatermark", "The watermark of the split that
 SPLITS = Series("numSplits", "Splits that a source has.")
 SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and hold back all others.")
 PENDING = Series("pendingRecords", "Elements that a source had beyond the last micro-batch when that was planned.")
+SPLIT_PENDING = Series(
+    "splitPendingRecords",
+    f"Elements that a split had beyond the last micro-batch; up to {MOST_SPLITS} splits of a job.",
+)
+HIGHEST_PENDING = Series("highestSplitPendingRecords", "Elements beyond the last micro-batch in the split with most.")
 BATCH = Series("lastMicroBatch", "The number of the last micro-batch.")
 BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
 BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
@@ -350,7 +363,7 @@ METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(PENDING, BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, SINK_TIME, STATE),
+    *(PENDING, SPLIT_PENDING, HIGHEST_PENDING, BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, SINK_TIME, STATE),
     *(RUNNING, RESTARTS, FAILURES, WITHOUT_PROGRESS, OWN),
 )
 """All that there are."""
@@ -407,8 +420,7 @@ def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
     yield BATCH, progress.batch, {}
     yield BATCH_ENDED, progress.ended_ms, {}
     yield BATCH_ROWS, progress.rows_in, {}
-    for source, records in progress.pending.items():
-        yield PENDING, records, {"source": source}
+    yield from _of_pending(progress)
     for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
         yield BATCH_TIME, ms, {"on": what}
     for sink, ms in progress.sink_ms.items():
@@ -457,6 +469,17 @@ def _of_splits(progress: BatchProgress) -> Iterator[Figure]:
             yield HIGHEST_SPLIT, max(spoken.values()), {"source": source}
         for split, ms in spoken.items() if each else ():
             yield SPLIT_WATERMARK, ms, {"source": source, "split": without_secrets(split)}
+
+
+def _of_pending(progress: BatchProgress) -> Iterator[Figure]:
+    each = sum(map(len, progress.pending_of.values())) <= MOST_SPLITS
+    for source, records in progress.pending.items():
+        splits = progress.pending_of.get(source, {})
+        yield PENDING, records, {"source": source}
+        if splits:
+            yield HIGHEST_PENDING, max(splits.values()), {"source": source}
+        for split, of_split in splits.items() if each else ():
+            yield SPLIT_PENDING, of_split, {"source": source, "split": without_secrets(split)}
 
 
 def name_of(metric: Series) -> str:

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from sys import intern
 from typing import Any
 
 from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from eventide.common.job import BatchProgress
 from eventide.common.words import summary
-from eventide.runtime.sources.offsets import unpacked
+from eventide.runtime.sources.offsets import furthest_behind, unpacked
 from eventide.spark.query.data_source import PENDING
 
 OBSERVATION = "eventide"
@@ -72,7 +73,7 @@ def about(progress: StreamingQueryProgress, sink_ms: Mapping[str, int]) -> dict[
         "took_ms": total,
         "spent_ms": spent | {"other": max(0, total - sum(spent.values()))},
         "sink_ms": dict(sink_ms),
-        "pending": _pending(progress),
+        **_pending(progress),
         # Spark tells of the last stage first.
         "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _STAGES),
     }
@@ -83,34 +84,37 @@ def _bytes_of(state: StateOperatorProgress) -> int:
     return max(0, int(state.customMetrics.get("rocksdbSstFileSize", 0)))
 
 
-def _pending(progress: StreamingQueryProgress) -> dict[str, int]:
+def _pending(progress: StreamingQueryProgress) -> dict[str, Any]:
     """How many elements each source had beyond the end of the micro-batch when it was planned, if that is known."""
     pending: dict[str, int] = {}
+    pending_of: dict[str, dict[str, int]] = {}
     for source in progress.sources:
         latest = _offset(source.latestOffset)
         if isinstance(latest, dict) and PENDING in latest:
-            name, records = latest[PENDING]["source"], latest[PENDING]["records"]
+            told = latest[PENDING]
+            name, records, splits = told["source"], told["records"], told["splits"]
         elif latest and (behind := _offsets_behind(_offset(source.endOffset), latest)) is not None:
-            name, records = source.description, behind
+            name, records, splits = source.description, sum(behind.values()), furthest_behind(behind)
         else:
             continue
         pending[name] = pending.get(name, 0) + records
-    return pending
+        # One text for the name of a split in all progress that is kept.
+        pending_of.setdefault(name, {}).update({intern(split): records for split, records in splits.items()})
+    return {"pending": pending, "pending_of": pending_of}
 
 
-def _offsets_behind(end: Any, latest: Any) -> int | None:
-    """The number of offsets between two of Spark's Kafka source; None for offsets of another kind.
+def _offsets_behind(end: Any, latest: Any) -> dict[str, int] | None:
+    """The number of offsets between two of Spark's Kafka source, by partition; None for offsets of another kind.
 
     >>> _offsets_behind({"orders": {"0": 5, "1": 7}}, {"orders": {"0": 9, "1": 7, "2": 1}})
-    5
+    {'orders-0': 4, 'orders-1': 0, 'orders-2': 1}
     """
     try:
-        before = {(topic, partition): at for topic, of in end.items() for partition, at in of.items()}
-        after = {(topic, partition): at for topic, of in latest.items() for partition, at in of.items()}
-        behind: int = sum(max(0, at - before.get(place, 0)) for place, at in after.items())
+        before = {f"{topic}-{partition}": at for topic, of in end.items() for partition, at in of.items()}
+        after = {f"{topic}-{partition}": at for topic, of in latest.items() for partition, at in of.items()}
+        return {place: max(0, at - before.get(place, 0)) for place, at in after.items()}
     except (AttributeError, TypeError):
         return None
-    return behind
 
 
 def have_ended(progress: StreamingQueryProgress) -> bool:

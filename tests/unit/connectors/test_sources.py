@@ -16,7 +16,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
-from eventide.runtime.sources.offsets import deferred, next_offsets, ranges_between
+from eventide.runtime.sources.offsets import deferred, next_offsets, pending_records, ranges_between
 from eventide.testing import ScriptedSource, local_environment
 from support.twin import Contents, by_sink, plan_of, run
 
@@ -181,6 +181,16 @@ def test_no_file_of_several_is_left_out_where_a_micro_batch_is_limited(tmp_path,
     lines = [value for batch in LocalRunner(plan, max_rows).batches() for value, _ in by_sink(plan, batch)[0]]
     assert sorted(lines) == ["h00", "h01", "h10", "h11", "h20", "h21", "live"]
     assert lines[-1] == "live"
+
+
+def test_elements_that_wait_are_those_of_the_source_that_is_read():
+    first, second = NumberSequenceSource(0, 9, splits=2), NumberSequenceSource(0, 49, splits=1)
+    source = HybridSource.builder(first).add_source(second).build()
+    end = next_offsets(source, {}, 4)
+    assert pending_records(source, end, is_limited=True) == {"0/0": 3, "0/1": 3}
+    for _ in range(3):
+        end = next_offsets(source, end, 4)
+    assert pending_records(source, end, is_limited=True) == {"1/0": 46}
 
 
 class Lengths(Source):

@@ -144,6 +144,7 @@ ALL_KINDS = BatchProgress(
     state_bytes=(10, 20),
     sink_ms={"results": 70},
     pending={"s": 40},
+    pending_of={"s": {"a": 33, "c": 7, "b": 0}},
 )
 
 
@@ -184,6 +185,33 @@ def test_a_great_many_splits_are_told_by_the_first_and_the_last():
     told = values_of(finished([BatchProgress(0, {}, {}, {"s": splits})]))
     assert not [key for key in told if key[0] == "currentWatermark"]
     assert told["highestSplitWatermark", "s"] - told["lowestSplitWatermark", "s"] == MOST_SPLITS
+
+
+def test_elements_that_wait_are_told_by_split_unless_there_are_a_great_many():
+    few, many = (
+        values_of(
+            finished([BatchProgress(0, {}, {}, {}, pending={"s": sum(splits.values())}, pending_of={"s": splits})])
+        )
+        for splits in ({"b": 9, "a": 0}, {str(n): n for n in range(MOST_SPLITS + 1)})
+    )
+    assert {key: value for key, value in few.items() if "ending" in key[0]} == {
+        ("pendingRecords", "s"): 9,
+        ("splitPendingRecords", "s", "b"): 9,
+        ("splitPendingRecords", "s", "a"): 0,
+        ("highestSplitPendingRecords", "s"): 9,
+    }
+    assert not [key for key in many if key[0] == "splitPendingRecords"]
+    assert many["highestSplitPendingRecords", "s"] == MOST_SPLITS
+
+
+def test_the_page_names_the_split_in_which_most_elements_wait():
+    waiting = BatchProgress(
+        0, {}, {}, {}, pending={"s": 9, "t": 12}, pending_of={"s": {"a": 7, "b": 2}, "t": {"c": 12}}
+    )
+    nothing = BatchProgress(1, {}, {}, {}, pending={"s": 0}, pending_of={"s": {"a": 0}})
+    first, second = finished([waiting, nothing]).batches()
+    assert (first["pending"], first["behind"]) == ({"s": 9, "t": 12}, {"source": "t", "split": "c", "records": 12})
+    assert (second["pending"], second["behind"]) == ({"s": 0}, None)
 
 
 def test_every_metric_that_is_named_can_be_told():

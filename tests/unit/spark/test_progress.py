@@ -97,6 +97,7 @@ def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state
         "spent_ms": {"planning": 388, "running": 1_052, "committing": 57, "other": 8},
         "sink_ms": {},
         "pending": {},
+        "pending_of": {},
         "state_bytes": (4_176, 2_091),
     }
 
@@ -107,7 +108,7 @@ def source_of(description, end, latest):
 
 
 def test_what_sources_have_left_is_told_by_our_sources_and_by_the_offsets_of_kafka():
-    ours = {PENDING: {"source": "orders", "records": 12}}
+    ours = {PENDING: {"source": "orders", "records": 12, "splits": {"a": 9, "b": 3}}}
     kafka = '{"topic": {"0": 5, "1": 7}}', '{"topic": {"0": 9, "1": 7, "2": 1}}'
     sources = [
         source_of("PythonMicroBatchStream", json.dumps({"a": GOES_ON}), json.dumps(ours)),
@@ -118,6 +119,10 @@ def test_what_sources_have_left_is_told_by_our_sources_and_by_the_offsets_of_kaf
     ]
     told = about(StreamingQueryProgress.fromJson(TOLD | {"sources": sources}), {})
     assert told["pending"] == {"orders": 12, "KafkaV2[Subscribe[topic]]": 5}
+    assert told["pending_of"] == {
+        "orders": {"a": 9, "b": 3},
+        "KafkaV2[Subscribe[topic]]": {"topic-0": 4, "topic-2": 1, "topic-1": 0},
+    }
 
 
 def test_the_time_of_sinks_is_told_apart_from_that_of_operators():

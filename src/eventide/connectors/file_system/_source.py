@@ -412,8 +412,8 @@ class FileSource(Source[T_co]):
         known = self._settings.format
         return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
 
-    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> int | None:
-        """The number of rows in files that wait.
+    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> Mapping[str, int] | None:
+        """The number of rows in each file that waits.
 
         None if more than 100 wait, which are not opened for it, and for text, of which only the bytes are known.
         """

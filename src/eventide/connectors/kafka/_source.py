@@ -150,6 +150,7 @@ class KafkaSource(Source[T_co]):
             DataError: if a partition ends before its position.
         """
         ends = self._known().ends(positions)
+        self._see(ends)
         left = {part: ends[part] - position for part, position in positions.items()}
         taken = left if max_rows is None else shared_out(left, max_rows)
         return {part: position + taken[part] for part, position in positions.items()}

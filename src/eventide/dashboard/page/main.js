@@ -151,6 +151,8 @@ function showTiles(last) {
     const slow = slowest[0];
     if (last.splits.count > 1 && slow) tiles.push(["slowest split", `${slow.split} (${slow.source})`]);
     tiles.push(["rows a second", number(span > 0 ? Math.round(recent.reduce((sum, one) => sum + one.rows_in, 0) * 1000 / span) : 0)]);
+    if (Object.keys(last.pending).length) tiles.push(["waiting", number(Object.values(last.pending).reduce((a, b) => a + b))]);
+    if (last.behind) tiles.push(["most wait in", `${last.behind.split} (${last.behind.source}): ${number(last.behind.records)}`]);
     tiles.push(["late", number(late)]);
     const dead = [...totals.values()].reduce((sum, one) => sum + one.dead, 0);
     if (dead) tiles.push(["dead letters", number(dead)]);

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from typing import Any, TypeAlias
 
 from eventide.api.source import PartRange, Source
@@ -48,6 +48,8 @@ _RESTORED = "restored"
 
 _FEW = 100
 """Number of parts that stay legible: of those that have ended, and of the others."""
+_TOLD = 200
+"""Number of splits of a source whose pending elements are told one by one, in each report of Spark."""
 _ENDED, _OPEN = "\0ended", "\0open"
 _CLOCK = "\0clock"
 """Names that no part has."""
@@ -192,8 +194,10 @@ def everything(source: Source, audience: str = "") -> Offsets:
     return end
 
 
-def pending_records(source: Source, offsets: Offsets, is_limited: bool) -> int | None:
-    """Return how many elements a source has beyond some offsets, which a micro-batch reaches; None if not known.
+def pending_records(source: Source, offsets: Offsets, is_limited: bool) -> dict[str, int] | None:
+    """Return how many elements each split has beyond some offsets, which a micro-batch reaches; None if not known.
+
+    Splits that have ended are missing.
 
     Args:
         source: the source.
@@ -202,9 +206,25 @@ def pending_records(source: Source, offsets: Offsets, is_limited: bool) -> int |
     """
     positions = {part: at["position"] for part, at in offsets.items() if not at["ended"]}
     try:
-        return source.pending_records(positions, is_limited)
+        found = source.pending_records(positions, is_limited)
     except Exception:  # a metric: if the source cannot be read, that is found out when it is
         return None
+    if found is None:
+        return None
+    pending: dict[str, int] = {}
+    for part in positions:
+        split = source.split_of(part)
+        pending[split] = pending.get(split, 0) + found.get(part, 0)
+    return pending
+
+
+def furthest_behind(pending: Mapping[str, int]) -> dict[str, int]:
+    """Return the splits in which most elements wait, the first with most; of many, only 200.
+
+    >>> furthest_behind({"0": 3, "1": 8, "2": 0})
+    {'1': 8, '0': 3, '2': 0}
+    """
+    return dict(nlargest(_TOLD, pending.items(), key=lambda of_split: of_split[1]))
 
 
 def identities(offsets: Offsets) -> dict[str, str]:

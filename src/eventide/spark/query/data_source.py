@@ -33,6 +33,7 @@ from eventide.runtime.sources.offsets import (
     clock_of,
     dealt_out,
     everything,
+    furthest_behind,
     identities,
     next_offsets,
     packed,
@@ -234,7 +235,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._has_resumed = False
         self._asked = -_REST_S
         self._rests = False
-        self._pending: int | None = None
+        self._pending: dict[str, int] | None = None
 
     @cached_property
     def _facts(self) -> AlignmentFolder | None:
@@ -275,7 +276,10 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The number of elements that wait, for Spark's progress: it would keep all parts of a source many times."""
-        return None if self._pending is None else {PENDING: {"source": self._spec.name, "records": self._pending}}
+        if self._pending is None:
+            return None
+        splits = furthest_behind(self._pending)
+        return {PENDING: {"source": self._spec.name, "records": sum(self._pending.values()), "splits": splits}}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch, which may be one from before this run."""

@@ -40,10 +40,10 @@ def test_rows_that_wait_are_counted_in_a_few_files(tmp_path, monkeypatch):
         numbers(tmp_path / name, *range(5))
     source = FileSource.parquet(tmp_path).set_max_files_per_batch(1).build()
     end = next_offsets(source, {}, None)
-    assert pending_records(source, end, is_limited=False) == 10
+    assert pending_records(source, end, is_limited=False) == {str(tmp_path / name): 5 for name in "bc"}
     monkeypatch.setattr(_source, "_FEW_FILES", 1)
     assert pending_records(source, end, is_limited=False) is None
-    assert pending_records(source, next_offsets(source, end, None), is_limited=False) == 5
+    assert pending_records(source, next_offsets(source, end, None), is_limited=False) == {str(tmp_path / "c"): 5}
 
 
 def test_rows_that_wait_in_text_are_not_known(tmp_path):

@@ -1,5 +1,7 @@
 """Parts of splits: how ranges are put together, when a split ends, what is forgotten, and what a run reads up to."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from eventide.datastream.connectors import Beginning, PartRange, Source
@@ -8,6 +10,7 @@ from eventide.runtime.sources.offsets import (
     SplitRange,
     dealt_out,
     everything,
+    furthest_behind,
     identities,
     next_offsets,
     pending_records,
@@ -168,13 +171,49 @@ def test_a_batch_run_of_a_source_with_stops_reads_up_to_them():
 
 
 def test_what_a_micro_batch_leaves_for_later_is_counted_where_it_may_leave_something():
-    source = Parted({"a": 7, "b": 2}, bounded=False)
+    source = Parted({"a": 7, "b/1": 2, "b/2": 9}, bounded=False)
     end = next_offsets(source, {}, 4)
-    assert pending_records(source, end, is_limited=True) == 5
-    assert pending_records(source, next_offsets(source, end, None), is_limited=True) == 0
-    source.latest_position = None  # it is not asked again
-    assert pending_records(source, end, is_limited=False) == 0
+    assert pending_records(source, end, is_limited=True) == {"a": 5, "b": 9}
+    assert pending_records(source, next_offsets(source, end, None), is_limited=True) == {}
+    source.latest_position = None
+    assert pending_records(source, end, is_limited=False) == {"a": 0, "b": 0}
     assert pending_records(source, end, is_limited=True) is None, "a metric makes no job fail"
+
+
+def test_what_is_left_in_ten_thousand_splits_needs_no_further_look_at_them():
+    class Counting(Parted):
+        asked = 0
+
+        def latest_position(self, split):
+            self.asked += 1
+            return self.lengths[split]
+
+        def has_ended(self, split, position):
+            return False
+
+    source = Counting({str(n): n for n in range(10_000)}, bounded=False)
+    end = next_offsets(source, {}, 10_000)
+    assert source.asked == 10_000
+    pending = pending_records(source, end, is_limited=True)
+    assert source.asked == 10_000
+    assert (pending["9999"], sum(pending.values())) == (9_998, sum(range(10_000)) - 10_000)
+    assert list(furthest_behind(pending).items())[:2] == [("9999", 9_998), ("9998", 9_997)]
+    assert len(furthest_behind(pending)) == 200
+    source.lengths["9999"] = 10_100
+    assert pending_records(source, end, is_limited=True)["9999"] == 10_099, "a plan that did not ask is caught up with"
+
+
+def test_a_source_of_a_frozen_class_remembers_what_it_has_seen():
+    @dataclass(frozen=True)
+    class Frozen(Parted):
+        lengths: dict
+        bounded: bool = False
+
+        def parts(self, known):
+            return list(self.lengths)
+
+    source = Frozen({"a": 7})
+    assert pending_records(source, next_offsets(source, {}, 3), is_limited=True) == {"a": 4}
 
 
 class Latest(Parted):
