@@ -19,33 +19,37 @@ UNKNOWN = "…"
 """Stands for what a message has of values."""
 
 _VERBS = r"""
-add|allow|ask|assign|attach|begin|bind|build|call|cancel|cast|check|choose|close|collect|compare|compute|connect|convert
-|copy|correct|create|declare|define|delete|derive|describe|do|drop|encode|end|filter|find|free|get|give|go|group|hand|have
-|implement|import|increase|inherit|install|keep|key|leave|let|look|lower|make|move|name|open|order|override|pass|put|raise
-|read|register|remove|rename|replace|restart|return|run|say|see|send|set|sort|spell|start|stop|store|subclass|take|try
-|turn|undo|upgrade|use|wait|write|yield
+add|allow|ask|assign|attach|begin|bind|build|call|cancel|cast|change|check|choose|close|collect|compare|compute
+|connect|convert|copy|correct|create|declare|define|delete|derive|describe|do|drop|encode|end|filter|find|free|get
+|give|go|group|hand|implement|import|increase|inherit|install|keep|key|leave|let|look|lower|make|move|name|open|order
+|override|pass|put|raise|read|register|remove|rename|replace|report|restart|restore|return|run|say|see|send|set|sort
+|spell|start|stop|store|subclass|take|try|turn|undo|upgrade|use|wait|write|yield
 """
 
 _ADVICE = re.compile(
     rf"""(?: ^ | [;:.,!(|] | \band | \bor | \bso | \bthen )\s*
     (?: (?: either | there,? | here,? | then | always | also | first | else | instead,? )\s )*
-    (?: {_VERBS} )\b""",
+    (?: {_VERBS} )\b (?! \( | \s (?: is | are | was | were | has | have | of | raised )\b )""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""A clause that begins with what to do."""
+"""A clause that begins with what to do: "name the column", and neither "name of the column" nor "run() raised"."""
 
 _WANTED = re.compile(
     r"""
-    \b(?: is | are | has | have | takes? | needs? | gives? | returns? | goes | reads? | looks | shows | expect(?:s|ed)?
-    | must | wants? )\b .* (?: ,\s(?:and\s)?not\b | ;\snot\b | \bgot\b | \bonly\b )
-    | \b(?: its? | there | their | the | they | those | the\sothers )\s (?:\w+\s)?
-      (?: has | have | is\sthat\sof | is | are )\b [^;]* …$
-    | \b(?: must | needs? | has\sto | have\sto | lets | would\sdo | can\sbe\shad | instead | without\sit )\b
-    | \bonly\b .* \b(?: can | may | has | know )\b | \bbelongs?\sto\b
+    (?: \b(?: takes? | needs? | gives? | returns? | goes | reads? | looks | shows | expect(?:s|ed)? | must | wants? )\b
+      | \b(?: is | are | has | have )\b (?! \s (?: (?: an? | the | of | (?:Arrow\s)?type | columns | fields )\s )* … ) )
+      .* (?: ,\s(?:and\s)?not\b | ;\snot\b | \bgot\b )
+    | [;:,]\s* (?: and\s )? (?: its? | there | their | the | they | those )\s (?: \w+\s ){0,4}
+      (?: has | have | is\sthat\sof | is | are )\b (?! \s (?: no | not | nothing | none | of\stype )\b ) [^;]* …$
+    | \b(?: must | needs? | has\sto | have\sto )\b
+    | \bonly\b .* \b(?: can | may | has | know )\b
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""Sentences that name the right input: "the index is 0 or more, not -1", "it has the columns a, b"."""
+"""Sentences that name the right input: "the index is 0 or more, not -1", "it has the columns a, b".
+
+One that begins with the wrong input, such as "the file has the columns a, b, not a, c", leaves open which one is right.
+"""
 
 
 @dataclass(frozen=True)

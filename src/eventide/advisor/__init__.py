@@ -59,7 +59,7 @@ def advise(
     found = _measured(data, columns, format)
     if not found.rows:
         why = f"the column {time!r} is null in all {found.nulls:,} rows" if found.nulls else "there are no rows"
-        raise DataError(f"there is nothing to measure: {why}")
+        raise DataError(f"there is nothing to measure: {why}; name other files, or another column")
     return Advice(found, columns, lose, can_align=not _is_data_frame(data))
 
 

@@ -56,7 +56,9 @@ class ColumnExpression:
             self.arrow_type = found.type
             self.result_type = type_info_from_arrow(found.type)
         except (DataError, ProgramError) as error:
-            raise ProgramError(f"{where}: {error}; the elements are of type {element_type}") from error
+            raise ProgramError(
+                f"{where}: {error}; the elements are of type {element_type}: name its fields, and cast where types differ"
+            ) from error
 
     @property
     def field(self) -> str | None:

@@ -126,7 +126,9 @@ class Row:
         """Make a row whose field names are the values of this one."""
         names = self._values
         if len(args) > len(names):
-            raise ProgramError(f"Row: {self!r} has {len(names)} fields, got {len(args)} values")
+            raise ProgramError(
+                f"Row: {self!r} has {len(names)} fields; give no more than one value for each, not {len(args)}"
+            )
         row = Row.__new__(Row)
         row._fields, row._values, row._row_kind = names, args, self._row_kind
         return row

@@ -300,7 +300,7 @@ class FunctionRun:
         except Exception as error:
             self._failure = error
         except BaseException as error:
-            self._failure = UserFunctionError(f"run() raised {error!r}")
+            self._failure = UserFunctionError(f"run() raised {error!r}; let it return when it is cancelled")
         finally:
             self._emission.finish()
 

@@ -177,7 +177,9 @@ class _Plain(pickle.Unpickler):
     """Makes nothing but what has a form of its own in pickles."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise StateError(f"the stored data should be plain values, and have {name} of the module {module}")
+        raise StateError(
+            f"the stored data should be plain values, and have {name} of the module {module}; restore a backup of them"
+        )
 
 
 class _OfProgram(Reader):

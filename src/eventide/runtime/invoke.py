@@ -31,7 +31,7 @@ _BEGIN = "eventide was at "
 
 LETHAL = (
     "the Python process that handled it has ended without an exception: by a native crash, by os._exit, or because the "
-    "system had no memory left. 'eventide checkpoint PATH --set-aside' has the job go on without it"
+    "system had no memory left; to have the job go on without it, run 'eventide checkpoint PATH --set-aside'"
 )
 
 

@@ -290,7 +290,9 @@ class ResultSpool:
         server = os.getppid()
         while len(self._results.waiting()) >= MOST_WAITING and self._results.is_taken_by(self._run):
             if os.getppid() != server:
-                raise StateError("the server of Spark Connect that this process belongs to is gone")
+                raise StateError(
+                    "the server of Spark Connect that this process belongs to is gone; start it, and the job again"
+                )
             time.sleep(_LOOK_AGAIN_S)
 
 

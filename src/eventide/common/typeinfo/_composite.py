@@ -41,7 +41,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         if names is not None and len(names) != len(types):
             raise ProgramError(f"{self._KIND}_NAMED: {len(names)} names for {len(types)} types")
         if names is not None and len(set(names)) != len(names):
-            raise ProgramError(f"{self._KIND}_NAMED: the names are not all different: {', '.join(names)}")
+            raise ProgramError(f"{self._KIND}_NAMED: give each field a name of its own, not {', '.join(names)}")
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "names", names)
 

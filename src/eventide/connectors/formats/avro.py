@@ -156,7 +156,9 @@ def _type(node: Any, where: str) -> TypeInformation:
             return Types.PRIMITIVE_ARRAY(Types.BYTE())
         case str() if kind in _PLAIN:
             return _PLAIN[kind]()
-    raise ProgramError(f"Avro schema: there is no type for {where}, which is {kind!r}")
+    raise ProgramError(
+        f"Avro schema: there is no type for {where}, which is {kind!r}; take a kind of Avro's specification"
+    )
 
 
 class ReadsAvroRecords(ReadsRows):

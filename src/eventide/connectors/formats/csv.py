@@ -324,7 +324,10 @@ class CsvReaderFormat(StreamFormat[T_co]):
             names = self._names_in(header, file)
             if schema.strict_headers and schema.row_type is not None and names != schema.row_type.field_names:
                 expected = schema.row_type.field_names
-                raise DataError(f"the file {file.path} has the columns {names} in its header, not {expected}")
+                raise DataError(
+                    f"the file {file.path} has the columns {names} in its header, not {expected}; declare those of the "
+                    "file, or leave strict headers out, so that columns are found by name"
+                )
         if schema.skip_first_data_row:
             blocks.take_row()
         return blocks, names

@@ -194,7 +194,8 @@ class DataStream(StreamHints, Generic[T_co]):
             raise ProgramError(f"project is for tuples; the elements of {self.get_name()!r} are {kind}")
         for index in field_indexes:
             if not isinstance(index, int) or not 0 <= index < len(kind.types):
-                raise ProgramError(f"project: there is no field {index!r} among the {len(kind.types)} of {kind}")
+                last = len(kind.types) - 1
+                raise ProgramError(f"project: there is no field {index!r} in {kind}; its fields are 0 to {last}")
         fields = Types.TUPLE([kind.types[index] for index in field_indexes])
         return self._called("map", MapFunction, partial(Map, type_info=fields), Projection(field_indexes), fields)
 

@@ -101,7 +101,7 @@ class FlatMapBatches(_OnBatches):
         values = values_of(returned[0], self.type_info)
         origins = np.asarray(returned[1])
         if not np.issubdtype(origins.dtype, np.integer) and len(origins):
-            raise ProgramError(f"flat_map_batches: the numbers of rows are of type {origins.dtype}, not whole numbers")
+            raise ProgramError(f"flat_map_batches: the numbers of rows are of type {origins.dtype}; give whole numbers")
         origins = origins.astype(np.int64)
         is_rising = bool((origins[1:] >= origins[:-1]).all())
         is_in_range = not len(origins) or 0 <= origins[0] <= origins[-1] < len(columns)

@@ -573,7 +573,7 @@ class _SelectingWriter:
 
 class _NoElements:
     def decode(self, data: bytes) -> Payload:
-        raise DataError("elements have come on an edge that carries only watermarks")
+        raise DataError("elements have come on an edge that carries only watermarks; report this bug, with the program")
 
     def size(self, data: bytes) -> int:
         return len(data)

@@ -279,7 +279,10 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
         return next(self.items(), None) is None
 
     def clear(self) -> None:
-        raise ProgramError("broadcast state is changed by elements of the broadcast stream only")
+        raise ProgramError(
+            "broadcast state is changed by elements of the broadcast stream only; change it in "
+            "process_broadcast_element"
+        )
 
 
 class _BroadcastMap(_View, BroadcastState[Any, Any]):
