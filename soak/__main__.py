@@ -21,10 +21,10 @@ from rich.table import Table
 
 from benchmarks.figures import machine
 from eventide.testing import KafkaBroker
-from soak import heap, page
+from soak import alerts, heap, page
 from soak.feed import Feed
 from soak.findings import SPEED, findings, settled_minute
-from soak.samples import Sampler, by_minute
+from soak.samples import SCRAPES, Sampler, by_minute
 
 LOG = "log"
 _END_S = 60
@@ -56,10 +56,22 @@ def main(arguments: list[str]) -> int:
     page.RESULTS.parent.mkdir(exist_ok=True)
     table.to_csv(page.RESULTS, float_format="%.6g")
     page.ABOUT.write_text(json.dumps(_about(arguments, began), indent=2) + "\n")
+    fired = alerts.fired(alerts.read(place / SCRAPES))
     if not options.keep:
         shutil.rmtree(place)
     grown = _show(table, console)
-    return 1 if options.check and grown else 0
+    _show_alerts(fired, console)
+    return 1 if options.check and (grown or fired) else 0
+
+
+def _show_alerts(fired: dict[str, list[str]] | None, console: Console) -> None:
+    if fired is None:
+        console.print("promtool, of Prometheus, is not installed: no alert rule was evaluated", style="yellow")
+    elif fired:
+        texts = (f"{alert} (first after {times[0]})" for alert, times in fired.items())
+        console.print(f"alert rules that fired: {'; '.join(texts)}", style="red", highlight=False)
+    else:
+        console.print(f"none of the {len(alerts.rules())} alert rules fired")
 
 
 def _show(table: pd.DataFrame, console: Console) -> list[str]:
@@ -102,7 +114,7 @@ def soak(place: Path, minutes: float, speed: int) -> int:
     with KafkaBroker() as broker, Feed(broker, place / "files", place / "folders", begins_ms, speed) as feed:
         job = _start(broker.bootstrap_servers, place, speed)
         try:
-            with Sampler(job.pid, place):
+            with Sampler(job.pid, place, feed.event_ms):
                 until = time.monotonic() + minutes * 60
                 while job.poll() is None and feed.error is None and time.monotonic() < until:
                     time.sleep(1)
@@ -132,7 +144,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=60, help="for how long; an hour by default")
     parser.add_argument("--speed", type=int, default=24, help="hours of event time in an hour; 24 by default")
     parser.add_argument("--place", type=Path, help="a folder for checkpoint and data; by default, the system's own")
-    parser.add_argument("--check", action="store_true", help="fail if there is more of something than there may be")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if something grows more than it may, or an alert rule fires"
+    )
     parser.add_argument("--page", action="store_true", help=f"run nothing; put the last run into {page.PAGE}")
     parser.add_argument("--keep", action="store_true", help="leave checkpoint and data there")
     return parser

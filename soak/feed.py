@@ -101,8 +101,12 @@ class Feed:
         hidden.rename(path)
 
     def _records(self, count: int) -> list[dict[str, object]]:
-        now_ms = self._begins_ms + round((time.monotonic() - self._began) * 1_000 * self._speed)
+        now_ms = self.event_ms()
         return [self._record(now_ms) for _ in range(count)]
+
+    def event_ms(self) -> int:
+        """Return the event time that it has come to, in milliseconds since the epoch."""
+        return self._begins_ms + round((time.monotonic() - self._began) * 1_000 * self._speed)
 
     def _record(self, now_ms: int) -> dict[str, object]:
         """The next record; each key is that of a few that follow each other, and of none after them."""

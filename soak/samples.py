@@ -8,21 +8,22 @@ import subprocess
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import psutil
 
-from soak import disk, heap, processes
+from soak import alerts, disk, heap, processes
 from soak.life import DASHBOARD, PROGRESS
 
 SAMPLES = "samples.jsonl"
-_EACH_S = 5.0
+SCRAPES = "scrapes.jsonl"
 _COLLECTED_EACH = 12
 """Number of samples between two collections of all garbage of the JVM, after which its heap is what lives."""
-_PAGE = ("metrics", "api/jobs/1/batches")
-"""Requests of the job's page and of monitoring systems."""
+_METRICS, _BATCHES = "metrics", "api/jobs/1/batches"
+"""Requests of monitoring systems and of the job's page."""
 _BY_MINUTE_LEAST = ("jvm: heap after a collection, MB",)
 """Of these, what a minute has least of counts: the rest is waiting to be collected."""
 
@@ -35,9 +36,11 @@ class Sampler:
     Args:
         job: the process of the job.
         place: the folder of all that the job has.
+        event_ms: gives the event time that the feed has come to.
     """
 
-    def __init__(self, job: int, place: Path) -> None:
+    def __init__(self, job: int, place: Path, event_ms: Callable[[], int]) -> None:
+        self._event_ms = event_ms
         self._driver = psutil.Process(job)
         self._place = place
         self._over = threading.Event()
@@ -54,7 +57,7 @@ class Sampler:
     def _run(self) -> None:
         with (self._place / SAMPLES).open("a") as lines:
             number = 0
-            while not self._over.wait(_EACH_S) and self._driver.is_running():
+            while not self._over.wait(alerts.EACH_S) and self._driver.is_running():
                 number += 1
                 try:
                     if number % _COLLECTED_EACH == 0:
@@ -80,7 +83,19 @@ class Sampler:
         if not address.exists():
             return 0
         root = address.read_text().rstrip("/")
-        return sum(len(_answer(f"{root}/{what}")) for what in _PAGE)
+        metrics = self._scraped(root)
+        return len(metrics) + len(_answer(f"{root}/{_BATCHES}"))
+
+    def _scraped(self, root: str) -> bytes:
+        at, event_ms = time.time(), self._event_ms()
+        metrics = b""
+        try:
+            metrics = _answer(f"{root}/{_METRICS}")
+        finally:  # a page that does not answer is a sample too
+            samples = alerts.scraped(metrics.decode(), event_ms) if metrics else None
+            with (self._place / SCRAPES).open("a") as lines:
+                lines.write(json.dumps({"at": at, "samples": samples}) + "\n")
+        return metrics
 
 
 def _answer(address: str) -> bytes:

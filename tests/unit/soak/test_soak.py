@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from soak import disk, heap, page, processes
+from soak import alerts, disk, heap, page, processes
 from soak.findings import GROUPS, SPEED, Finding, Measure, findings, settled_minute
 from soak.life import PROGRESS
 from soak.samples import SAMPLES, by_minute
@@ -149,3 +150,51 @@ def test_the_page_has_a_place_for_each_group_and_shows_it() -> None:
 def test_a_number_that_cannot_be_known_is_said_so() -> None:
     assert math.isnan(finding(table(10), "splits").slope)
     assert page.cells(Finding(Measure("m", "c"), 1, 1, math.nan))[-1] == "-"
+
+
+def scrapes_of_a_run(minutes: int, changed: dict[int, dict[str, float] | None]) -> str:
+    """A scrape each five seconds as a line of JSON, of a job that does well but for some scrapes."""
+    well = {"isRunning": 1.0, "currentMicroBatchFailures": 0.0, "timeWithoutProgress": 400.0}
+    lines = []
+    for step in range(minutes * 12):
+        other = changed.get(step, {})
+        values = None if other is None else {f'eventide_{name}{{job="a"}}': at for name, at in (well | other).items()}
+        lines.append(json.dumps({"at": 1.7e9 + 5 * step, "samples": values}))
+    return "\n".join(lines)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Prometheus, is not installed")
+def test_a_run_of_a_job_that_does_well_fires_no_alert_and_a_moment_of_a_fault_fires_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "scrapes"
+    path.write_text(scrapes_of_a_run(5, {}))
+    assert alerts.fired(alerts.read(path)) == {}
+    path.write_text(scrapes_of_a_run(5, {step: {"currentMicroBatchFailures": 3.0} for step in (24, 25, 26)}))
+    assert alerts.fired(alerts.read(path)) == {"EventideRepeatsMicroBatch": ["2m"]}
+    path.write_text(scrapes_of_a_run(5, dict.fromkeys(range(12, 60))))
+    assert alerts.fired(alerts.read(path)).keys() == {"EventideIsGone"}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Prometheus, is not installed")
+def test_the_lag_of_a_run_is_that_of_its_event_time_and_the_end_of_micro_batches_that_of_its_clock(
+    tmp_path: Path,
+) -> None:
+    def lines(behind_ms: int) -> str:
+        told = []
+        for step in range(30 * 12):
+            now = 1.7e9 + 5 * step
+            text = "".join(
+                f'# TYPE {name} gauge\n{name}{{job_id="1"}} {value}\n'
+                for name, value in (
+                    ("eventide_currentInputWatermark", 5_000 * step - behind_ms),
+                    ("eventide_lastMicroBatchRows", 7),
+                    ("eventide_lastMicroBatchEnded", now * 1_000),
+                )
+            )
+            told.append(json.dumps({"at": now, "samples": alerts.scraped(text, 5_000 * step)}))
+        return "\n".join(told)
+
+    path = tmp_path / "scrapes"
+    path.write_text(lines(60_000))
+    assert alerts.fired(alerts.read(path)) == {}
+    path.write_text(lines(1_000_000))
+    assert alerts.fired(alerts.read(path)).keys() == {"EventideIsLate"}
