@@ -24,9 +24,9 @@ STEPS = [
 ]
 
 
-def finished(progress, metrics=None, name="trips", number=1, description=None):
+def finished(progress, metrics=None, name="trips", number=1, description=None, job_id="the id"):
     """A watched job that has ended after some micro-batches."""
-    client = FinishedJob(JobExecutionResult(JobID("the id"), 5, metrics or {}), [], progress)
+    client = FinishedJob(JobExecutionResult(JobID(job_id), 5, metrics or {}), [], progress)
     return WatchedJob(number, name, client, description or {})
 
 

@@ -57,7 +57,7 @@ class ColumnExpression:
             self.result_type = type_info_from_arrow(found.type)
         except (DataError, ProgramError) as error:
             raise ProgramError(
-                f"{where}: {error}; the elements are of type {element_type}: name its fields, and cast where types differ"
+                f"{where}: {error}; the elements are of type {element_type}: name its fields, or cast if types differ"
             ) from error
 
     @property

@@ -374,8 +374,11 @@ Figure: TypeAlias = tuple[Series, float, dict[str, str]]
 
 
 def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
-    """Give the samples of some jobs at a time by the clock."""
-    for job in jobs:
+    """Give the samples of some jobs, the oldest first, at a time by the clock.
+
+    Of several runs of one job, which have its id, the last one counts: with another, each sample would be there twice.
+    """
+    for job in {str(job.client.get_job_id()): job for job in jobs}.values():
         labels = {"job": job.name, "job_id": str(job.client.get_job_id())}
         for metric, value, more in figures(job.client, job.last(), now_ms):
             yield Sample(metric, {**labels, **more}, value)

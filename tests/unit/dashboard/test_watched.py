@@ -214,12 +214,21 @@ def test_the_page_names_the_split_in_which_most_elements_wait():
     assert (second["pending"], second["behind"]) == ({"s": 0}, None)
 
 
+def test_of_two_runs_of_a_job_the_last_one_is_told():
+    """Prometheus takes the first of two samples of a series: that of the run that has ended."""
+    ended, goes_on = finished([BatchProgress(3, {}, {}, {})]), finished([BatchProgress(4, {}, {}, {})])
+    told = [(one.metric.name, one.value) for one in samples([ended, goes_on], T)]
+    assert [value for name, value in told if name == "lastMicroBatch"] == [4]
+
+
 def test_every_metric_that_is_named_can_be_told():
     assert {name for name, *_ in values_of(finished([ALL_KINDS]))} == {metric.name for metric in METRICS}
 
 
 def test_prometheus_reads_what_it_is_given():
-    text = exposition(registry_of(lambda: [job_of_the_twin(), finished([ALL_KINDS], name='a "job"\n')])).decode()
+    text = exposition(
+        registry_of(lambda: [job_of_the_twin(), finished([ALL_KINDS], name='a "job"\n', job_id="2")])
+    ).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     late = families["eventide_numLateRecordsToSideOutput"]
     assert late.type == "counter"
