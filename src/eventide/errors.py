@@ -4,8 +4,8 @@ The branch says which person can help: `ProgramError` the author of the program,
 `UserFunctionError` the author of a function, `StateError` the operator of a job. All of them pickle, because they
 travel from Spark's workers to the driver.
 
-``needing`` says which extra to install where a library is missing, and ``advised`` how to let a job go on without the
-data that stop it.
+``needing`` says which extra to install where a library is missing, ``advised`` how to let a job go on without the data
+that stop it, and ``MEMORY_ADVICE`` what to do where memory is short.
 """
 
 from collections.abc import Callable, Iterator
@@ -155,6 +155,14 @@ def dead_letter_advice(stream: str) -> str:
 
 DEAD_LETTER_ADVICE = dead_letter_advice("the stream that this operator gives")
 """The advice of the operator that cannot handle an element."""
+
+
+MEMORY_ADVICE = (
+    "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
+    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
+    "checkpoint PATH --defer' undoes that"
+)
+"""The advice in an error that stops a job because memory was short."""
 
 
 def advised(error: Exception) -> DataError:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from operator import length_hint
 from typing import Any, TypeAlias
 
-from eventide.errors import DataError, EventideError, ProgramError, StateError, UserFunctionError
+from eventide.errors import MEMORY_ADVICE, DataError, EventideError, ProgramError, StateError, UserFunctionError
 from eventide.pickling.pickles import dumps
 
 _LONGEST = 500
@@ -62,7 +62,8 @@ def user_function_error(
 ) -> EventideError:
     """Wrap what a user's function raised; eventide's own errors keep their type and get the place added.
 
-    ``advice`` says what would let the job go on, where the data may be to blame.
+    ``advice`` says what would let the job go on, where the data may be to blame; where memory is short, something else
+    helps.
     """
     place = ", ".join(f"{name} {shown(value)}" for name, value in what.items())
     head = f"in operator {operator!r}, {during}" + (f" ({place})" if place else "")
@@ -71,7 +72,11 @@ def user_function_error(
         is_told = not isinstance(error, DataError | UserFunctionError) or advice in str(error)
         return kind(f"{head}: {error}" + ("" if is_told else f"; {advice}"))
     trace = "".join(traceback.format_exception(error)).rstrip()
-    advised = f"; {advice}" if advice and is_of_the_data(error) else ""
+    if isinstance(error, MemoryError):
+        advice = MEMORY_ADVICE
+    elif not is_of_the_data(error):
+        advice = ""
+    advised = f"; {advice}" if advice else ""
     return UserFunctionError(f"{head}: the user's function raised {repr_of(error)}{advised}. Its traceback:\n{trace}")
 
 

@@ -31,6 +31,7 @@ _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_inte
 """The strategy for losses of a busy machine, which are no failures of the job, whatever its own strategy is."""
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
 
+_CHAINED = "\n\nThe above exception was the direct cause of the following exception:\n"
 _SECOND_RUN = "CONCURRENT_STREAM_LOG_UPDATE"
 _LATE_PROCESS = "Python worker failed to connect back"
 ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
@@ -73,15 +74,12 @@ _PLAN = "=== Streaming Query ==="
 
 _ENDED = "Python worker exited unexpectedly"
 _MEMORY = {
+    r"(?m)^(?:MemoryError|pyarrow\.lib\.ArrowMemoryError|numpy\.\w+(?:\.\w+)*\._ArrayMemoryError)\b": "the memory of a "
+    "Python worker of Spark was not enough",
     _ENDED: "a Python worker of Spark has ended without an error, most often because the system had no memory left "
     "for it; when the job is started again, it finds out which element was the cause, if it was one",
     r"java\.lang\.OutOfMemoryError|OversizedAllocationException": "the memory of Spark's JVM was not enough",
 }
-_LESS_AT_ONCE = (
-    "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
-    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
-    "checkpoint PATH --defer' undoes that"
-)
 
 _NO_SESSION = re.compile(r"INVALID_HANDLE\.SESSION_|\[NO_ACTIVE_SESSION\]")
 _NO_ANSWER = "StatusCode.UNAVAILABLE"
@@ -111,7 +109,7 @@ def original(error: BaseException) -> BaseException:
 def _translated(error: BaseException) -> BaseException | None:
     """The error of eventide for one of Spark's; None if there is none."""
     said = str(error)
-    if found := _OURS.search(said):
+    if found := _ours(said):
         kind: type[BaseException] = getattr(errors, found[1], errors.EventideError)
         return (errors.DataError if kind is errors.TypeMismatch else kind)(found[2].rstrip())
     if _SECOND_RUN in said:
@@ -130,6 +128,22 @@ def _translated(error: BaseException) -> BaseException | None:
     if _NO_SESSION.search(said):
         return errors.StateError(_SESSION_GONE)
     return errors.EventideError(_SERVER_GONE) if _is_without_answer(error) else None
+
+
+def _ours(said: str) -> re.Match[str] | None:
+    """The error of eventide in a report; of a chain the last one, which has the text of its cause, and the place.
+
+    The text of an error may have a chain of its own, of errors that a function of the user raised: its last one does
+    not repeat the text before.
+    """
+    found = _OURS.search(said)
+    while found is not None and _CHAINED in found[2]:
+        text, _, after = found[2].partition(_CHAINED)
+        wraps = next((one for one in _OURS.finditer(after) if text.rstrip() in one[2]), None)
+        if wraps is None:
+            break
+        found = wraps
+    return found
 
 
 def _moved(said: str) -> str | None:
@@ -169,7 +183,7 @@ def _full(said: str) -> str | None:
 def _short_of_memory(said: str) -> str | None:
     """Return the message where memory was short, as far as Spark's words tell; None for another failure."""
     short = next((lack for says, lack in _MEMORY.items() if re.search(says, said)), None)
-    return None if short is None else f"{short}; {_LESS_AT_ONCE}"
+    return None if short is None else f"{short}; {errors.MEMORY_ADVICE}"
 
 
 def _is_without_answer(error: BaseException) -> bool:

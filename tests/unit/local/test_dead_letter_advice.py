@@ -35,7 +35,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from eventide.errors import EventideError, ProgramError
+from eventide.errors import MEMORY_ADVICE, EventideError, ProgramError
 from eventide.testing import local_environment
 from support.twin import plan_of, run, timed, values
 
@@ -534,3 +534,4 @@ def test_there_is_no_advice_where_nothing_helps_against(what):
     with pytest.raises(EventideError) as stopped:
         run(plan_of(WITHOUT[what](stream(EVENTS))))
     assert ADVICE not in str(stopped.value)
+    assert (MEMORY_ADVICE in str(stopped.value)) == (what == "a lack of memory")

@@ -5,6 +5,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
+from eventide.errors import MEMORY_ADVICE as MEMORY
 from eventide.errors import DataError, EventideError, ProgramError, StateError, StorageError
 from eventide.spark.failures import in_our_words, is_for_good, original, what_is_missing
 from eventide.spark.session.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
@@ -13,12 +14,6 @@ MOVED = (
     "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {}, where "
     "it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "
     "env.from_savepoint(...)"
-)
-
-MEMORY = (
-    "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
-    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
-    "checkpoint PATH --defer' undoes that"
 )
 
 FULL = (
@@ -87,6 +82,18 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             "a Python worker of Spark has ended without an error, most often because the system had no memory left for "
             f"it; when the job is started again, it finds out which element was the cause, if it was one; {MEMORY}",
         ),
+        *[
+            (
+                f"Lost task 0.0: Traceback (most recent call last):\n  File 'a.py'\n{raised}\n\tat org.Task(A.scala)",
+                EventideError,
+                f"the memory of a Python worker of Spark was not enough; {MEMORY}",
+            )
+            for raised in (
+                "MemoryError",
+                "pyarrow.lib.ArrowMemoryError: malloc of size 8 failed",
+                "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8. GiB",
+            )
+        ],
         (
             "Job aborted due to stage failure: java.lang.OutOfMemoryError: Java heap space",
             EventideError,
@@ -104,6 +111,27 @@ def test_the_error_of_ours_is_found_in_what_spark_reports(report, kind, message)
     reported = RuntimeError(report)
     error = original(reported)
     assert (type(error), str(error), error.__cause__) == (kind, message, reported)
+
+
+CHAINED = (
+    "\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+    "  File 'a.py', line 1, in parse\n"
+)
+
+
+def test_of_a_chain_of_errors_the_last_is_told_that_has_the_text_of_its_cause():
+    cause, placed = "it is bad", "in operator 'parse' (element 7): it is bad"
+    reported = RuntimeError(
+        f"eventide.errors.DataError: {cause}{CHAINED}eventide.errors.DataError: {placed}{CHAINED}"
+        f"eventide.errors.DataError: after the source: {placed}\n\n\tat org.spark.Task(Task.scala)"
+    )
+    assert str(original(reported)) == f"after the source: {placed}"
+
+
+def test_a_chain_in_the_text_of_an_error_is_a_part_of_it():
+    text = f"in operator 'parse': the user's function raised KeyError. Its traceback:\nTypeError: x{CHAINED}KeyError: 1"
+    reported = RuntimeError(f"eventide.errors.UserFunctionError: {text}\n\n\tat org.spark.Task(Task.scala)")
+    assert str(original(reported)) == text
 
 
 def test_the_text_of_a_program_in_the_plan_of_a_query_says_nothing_of_a_disk():
