@@ -5,6 +5,7 @@ A library that is loaded before libc does so, for the job's processes alone: Pyt
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -35,7 +36,6 @@ class SteppedJob:
         self.library = str(place / "set_clock.so")
         source = Path(__file__).parents[2] / "support" / "set_clock.c"
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", self.library, source, "-ldl"], check=True)
-        self.written = 0
         (place / "input").mkdir()
         self.write()
 
@@ -46,14 +46,18 @@ class SteppedJob:
 
     def write(self) -> None:
         """Write an element into each split."""
-        self.written += 1
         for split in stepped_job.SPLITS:
             with (self.place / "input" / split).open("a") as file:
                 file.write(".")
 
+    def written(self) -> set[tuple[str, int]]:
+        """The elements of both splits."""
+        splits = {split: self.place / "input" / split for split in stepped_job.SPLITS}
+        return {(split, n) for split, file in splits.items() for n in range(file.stat().st_size)}
+
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Run the job, and kill it in the end."""
+    def running(self, steps: dict[int, list[int | None]] | None = None) -> Iterator[None]:
+        """Run the job, which sets its own clock at some elements, and kill it in the end."""
         folders = [str(self.place / name) for name in ("checkpoint", "output", "input")]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(sys.path),
@@ -62,7 +66,7 @@ class SteppedJob:
         }
         with (self.place / "said").open("ab") as said:
             job = subprocess.Popen(
-                [sys.executable, stepped_job.__file__, *folders],
+                [sys.executable, stepped_job.__file__, *folders, json.dumps(steps or {})],
                 stdout=said,
                 stderr=said,
                 start_new_session=True,
@@ -108,12 +112,41 @@ def test_a_job_goes_on_and_loses_nothing_when_its_clock_is_set(
         injected["clock steps"] += len(steps) + (begins_at != 0)
 
 
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is set by a library in C, and there is no compiler")
+def test_a_job_loses_nothing_when_its_clock_is_set_in_the_midst_of_a_micro_batch(
+    spark: SparkSession, tmp_path: Path, injected: Counter[str]
+) -> None:
+    """An hour forth and back within one; back and forth within one; forth within one, and back within a later one.
+
+    Where the job finds that its clock was set back, it begins a new query, so some are repeated, with their steps.
+    """
+    job = SteppedJob(tmp_path)
+    steps: dict[int, list[int | None]] = {4: [1, 0], 8: [-1, 0], 12: [1, None], 16: [None, 0], 20: [-1, None]}
+    expected = [[n, place, hours] for n, both in steps.items() for place, hours in enumerate(both) if hours is not None]
+    taken = tmp_path / "input" / "steps"
+    with job.running(steps):
+        for n, place, hours in expected:
+            while ("ahead", n) not in job.written():
+                job.write()
+            deadline = time.monotonic() + _PATIENCE_S
+            while not taken.exists() or [n, place, hours] not in map(json.loads, taken.read_text().splitlines()):
+                assert time.monotonic() < deadline, f"the job stands still: {(tmp_path / 'said').read_text()[-3_000:]}"
+                time.sleep(0.05)
+        job.goes_on()
+        _wait_for_all(spark, job)
+    steps_taken = [*map(json.loads, taken.read_text().splitlines())]
+    assert {*map(tuple, steps_taken)} == {*map(tuple, expected)}
+    injected["clock steps"] += len(steps_taken)
+
+
 def _wait_for_all(spark: SparkSession, job: SteppedJob) -> None:
     """Set the clock forward until all that waits for it has come."""
     deadline = time.monotonic() + _PATIENCE_S
     job.set_clock(2 * _AN_HOUR_S)
-    expected = Counter((split, n) for split in stepped_job.SPLITS for n in range(job.written))
     while True:
+        expected = Counter(job.written())
         rows = spark.read.json(str(job.place / "output")).collect()
         found = {seen: Counter((row.split, row.n) for row in rows if row.seen == seen) for seen in ("clock", "timer")}
         if all(sum(counter.values()) >= sum(expected.values()) for counter in found.values()):
