@@ -1,16 +1,13 @@
 """Random functions over random batches: what their traces give must be what they give, element by element.
 
-    python -m tests.support.random_functions --cases 10000000 [--seed 1]
-
-A case is one function and one element.
+`random_operators` has the functions of operators, and runs all of them.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
 import datetime
 import functools
+import itertools
 import math
 import random
 import re
@@ -72,23 +69,91 @@ _FIELDS = {
     "c": (Types.CHAR(), ("a", "ß")),
     "w": (Types.INSTANT(), (Instant(0, 0), Instant(-1, 999_000_000))),
     "o": (Types.PICKLED_BYTE_ARRAY(), (1, ("a", 1.5), {2})),
+    "h": (Types.PRIMITIVE_ARRAY(Types.BYTE()), (b"", b"a\x00", b"\xff")),
+    "l": (Types.SQL_TIME(), (datetime.time(0, 0), datetime.time(23, 59, 59, 999_999))),
+    "y": (Types.BYTE(), (0, 127, -128, 1)),
+    "z": (Types.SHORT(), (0, 2**15 - 1, -(2**15), -1)),
+    "x": (Types.BIG_DEC(28, 9), tuple(map(Decimal, ("0E-9", "9999999999999999999.000000001", "-0.000000001")))),
+    "a": (Types.LIST(Types.LONG()), ([], [1], [2**63 - 1, -1])),
 }
-_OBJECTS = "vmncwo"
+_OBJECTS = "vmncwohla"
 """The fields whose columns have other objects than the function."""
 _NAMES = tuple(_FIELDS)
-_WITH_INSIDE = (*_NAMES, "r")
+_INSIDE = Types.ROW_NAMED(
+    ["x", "y", "z"], [Types.LONG(), Types.STRING(), Types.TUPLE([Types.DOUBLE(), Types.BIG_DEC(6, 3), Types.BOOLEAN()])]
+)
+_ROWS_INSIDE = tuple(
+    Row(x=number, y=text, z=(float(at), Decimal(at).scaleb(-3), at % 2 == 0))
+    for at, (number, text) in enumerate(itertools.product((0, -1, 2**53, 2**63 - 1), ("", "y", "ß")))
+)
+_FIELDS["r"] = (_INSIDE, _ROWS_INSIDE)
+_WITH_INSIDE = tuple(_FIELDS)
 _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
 _UNITS = ("days", "weeks", "seconds", "hours", "minutes", "milliseconds", "microseconds")
 _MATH = ("sqrt", "log", "exp", "sin", "fabs", "log10", "tanh", "cbrt", "expm1", "gamma", "degrees", "radians", "asinh")
 _TUPLES = "((1, 'b'), (0, None))"
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
-_INSIDE = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()])
-OF_ROWS = Types.ROW_NAMED([*_WITH_INSIDE], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
-OF_DICTS = DictTypeInfo(OF_ROWS.types, OF_ROWS.field_names)
-OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 
-_GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
+@dataclass(frozen=True)
+class Layout:
+    """How elements consist of fields, which have the names, types and values of `_FIELDS`.
+
+    Attributes:
+        form: "row", "tuple" or "dict"; or "plain", if they are the values of one field.
+        names: the names of the fields.
+    """
+
+    form: str
+    names: tuple[str, ...] = _WITH_INSIDE
+
+    @property
+    def type_info(self) -> TypeInformation:
+        """The type of the elements."""
+        kinds = [_FIELDS[name][0] for name in self.names]
+        if self.form == "plain":
+            return kinds[0]
+        if self.form == "tuple":
+            return Types.TUPLE(kinds)
+        return DictTypeInfo(kinds, self.names) if self.form == "dict" else Types.ROW_NAMED([*self.names], kinds)
+
+    def element(self, values: tuple[Any, ...]) -> Any:
+        """The element with the values of its fields."""
+        if self.form == "plain":
+            return values[0]
+        if self.form == "tuple":
+            return values
+        return dict(zip(self.names, values, strict=True)) if self.form == "dict" else Row.of_fields(self.names, values)
+
+    def ways_to(self, variable: str, name: str) -> tuple[str, ...]:
+        """Expressions of a field of the element that a variable has."""
+        by_name, by_place = f"{variable}[{name!r}]", f"{variable}[{self.names.index(name)}]"
+        if self.form == "plain":
+            return (variable,)
+        if self.form == "tuple":
+            return (by_place,)
+        return (
+            (by_name, f"{variable}.get({name!r})") if self.form == "dict" else (f"{variable}.{name}", by_name, by_place)
+        )
+
+    def as_dict(self, variable: str) -> str:
+        """An expression of the whole element as a dict."""
+        by_form = {"row": f"{variable}.as_dict()", "dict": variable}
+        return by_form.get(self.form, f"dict(zip({self.names!r}, {variable}))")
+
+
+FORMS = tuple(map(Layout, ("row", "tuple", "dict")))
+
+
+_GLOBALS: dict[str, Any] = {
+    "Row": Row,
+    "nan": math.nan,
+    "inf": math.inf,
+    "Instant": Instant,
+    "Decimal": Decimal,
+    "D": Decimal("0.908"),
+}
+_GLOBALS |= {"S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
 _GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
 _GLOBALS |= {"V": (0, 1.0, -7, None, "a", "", math.nan, 2**53, Decimal("1.25"), 0.1, *_TIMES, _TIMES[1].date())}
 _GLOBALS |= {"W": {(0, ""), (1, "a"), (1.0, "b"), (-7, None), (True, ("a",)), ("a", 1)}}
@@ -147,24 +212,24 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._type_info: TypeInformation = OF_ROWS
+        self._layouts: dict[str, Layout] = {}
 
     def case(self, rows: int = ROWS) -> Case:
         """One more function, with some elements."""
-        self._type_info = self._random.choice((OF_ROWS, OF_ROWS, OF_TUPLES, OF_DICTS))
+        layout = self._of_one()
         source = f"lambda e: {self._result()}"
-        return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
+        return Case(source, self._made(source), layout.type_info, self._values(layout, rows))
 
     def process(self, rows: int = ROWS) -> Case:
         """One more function that puts elements out beside others, by conditions."""
-        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
+        layout = self._of_one()
         source = f"lambda e, ctx: {self._outputs(2)}"
-        return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
+        return Case(source, self._made(source), layout.type_info, self._values(layout, rows))
 
     def row_by_position(self, rows: int = ROWS) -> tuple[Case, Case]:
         """One more function that gives a row whose fields have no names, and one that gives a tuple of the same."""
-        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
-        condition, values = self._bool(1), self._values(rows)
+        layout = self._of_one()
+        condition, values = self._bool(1), self._values(layout, rows)
         fields = [(self._any(1), self._random.choice((self._int, self._str))(0)) for _ in range(2)]
         fields = [fields[0], fields[self._random.choice((0, 1))]]
         sources = (
@@ -172,7 +237,7 @@ class Maker:
             "lambda e: ({0[0]}, ({0[1]},)) if {2} else ({1[0]}, ({1[1]},))",
         )
         made = (source.format(*fields, condition) for source in sources)
-        of_rows, of_tuples = (Case(each, eval(each, dict(_GLOBALS)), self._type_info, values) for each in made)
+        of_rows, of_tuples = (Case(each, self._made(each), layout.type_info, values) for each in made)
         return of_rows, of_tuples
 
     def _outputs(self, depth: int) -> str:
@@ -191,26 +256,27 @@ class Maker:
 
     def aggregate(self, rows: int = ROWS) -> AggregateCase:
         """An aggregate function of a few fields, many of which are sums or extremes, with some elements."""
-        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
+        layout = self._of_one(*(Layout(each.form, _NAMES) for each in FORMS))
         grown = [self._growth(f"a[{place}]") for place in range(self._random.choice((1, 2, 2, 3)))]
         add, starts = ", ".join(text for text, _ in grown), ", ".join(start for _, start in grown)
         methods = {
             "create_accumulator": eval(f"lambda self: ({starts},)"),
-            "add": eval(f"lambda self, e, a: ({add},)", dict(_GLOBALS)),
+            "add": self._made(f"lambda self, e, a: ({add},)"),
             "get_result": lambda self, accumulator: accumulator,
             "merge": lambda self, one, other: None,
         }
         function = type("Made", (AggregateFunction,), methods)()
-        kinds = [kind for kind, _ in _FIELDS.values()]
-        if self._type_info is OF_TUPLES:
-            return AggregateCase(add, function, Types.TUPLE(kinds), [value[:-1] for value in self._values(rows)])
-        values = [dict(zip(_NAMES, list(self._cells(value))[:-1], strict=True)) for value in self._values(rows)]
-        if self._type_info is OF_DICTS:
-            return AggregateCase(add, function, DictTypeInfo(kinds, _NAMES), values)
-        return AggregateCase(add, function, Types.ROW_NAMED([*_NAMES], kinds), [Row(**value) for value in values])
+        return AggregateCase(add, function, layout.type_info, self._values(layout, rows))
 
-    def _cells(self, value: Any) -> Any:
-        return value.values() if isinstance(value, dict) else value
+    def _of_one(self, *layouts: Layout) -> Layout:
+        """Let functions have one argument, an element of one of some layouts; give this."""
+        layout = self._random.choice(layouts or FORMS)
+        self._layouts = {"e": layout}
+        return layout
+
+    def _made(self, source: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = eval(source, dict(_GLOBALS))
+        return function
 
     def _growth(self, before: str) -> tuple[str, str]:
         """How a field of an accumulator grows, in most cases so that its parts can be put together; its start."""
@@ -233,38 +299,33 @@ class Maker:
         start = self._random.choice(("''", "'b'")) if is_text else self._random.choice(("0", "0", "0", "1", "-5"))
         return text, start
 
-    def _values(self, rows: int) -> list[Any]:
-        with_none = {name for name in _NAMES if self._random.random() < 0.1}
+    def _values(self, layout: Layout, rows: int) -> list[Any]:
+        """Elements whose fields are at the edges of their types; in some, fields are None."""
+        with_none = {name for name in layout.names if self._random.random() < 0.1}
         are_tame = self._random.random() < 0.5
         columns = []
-        for name, (_, pool) in _FIELDS.items():
-            choices = pool[: max(3, len(pool) // 2)] if are_tame else pool
-            values = self._random.choices(choices, k=rows)
+        for name in layout.names:
+            pool = _FIELDS[name][1]
+            values = self._random.choices(pool[: max(3, len(pool) // 2)] if are_tame else pool, k=rows)
             if name in with_none:
                 values = [None if self._random.random() < 0.2 else value for value in values]
             columns.append(values)
-        is_none_inside = self._random.random() < 0.1
-        columns.append([Row(x=i, y="y") if not is_none_inside or i else None for i in range(rows)])
-        made = list(zip(*columns, strict=True))
-        if self._type_info is OF_TUPLES:
-            return made
-        make = (lambda values: dict(zip(_WITH_INSIDE, values, strict=True))) if self._type_info is OF_DICTS else _row
-        return list(map(make, made))
+        return list(map(layout.element, zip(*columns, strict=True)))
 
     def _one(self, *choices: Callable[[], str]) -> str:
         return self._random.choice(choices)()
 
     def _field(self, name: str) -> str:
-        by_name, by_place = f"e[{name!r}]", f"e[{_WITH_INSIDE.index(name)}]"
-        if self._type_info is OF_TUPLES:
-            return by_place
-        if self._type_info is OF_DICTS:
-            return self._random.choice((by_name, f"e.get({name!r})"))
-        return self._random.choice((f"e.{name}", by_name, by_place))
+        """A field of one of the arguments that have it, or a constant of its type."""
+        ways = [layout.ways_to(each, name) for each, layout in self._layouts.items() if name in layout.names]
+        if ways:
+            return self._random.choice(self._random.choice(ways))
+        return "Instant(0, 0)" if name == "w" else repr(self._random.choice(_FIELDS[name][1]))
 
     def _all_of_it(self) -> str:
-        """An expression of the whole element as a dict."""
-        return {OF_ROWS: "e.as_dict()", OF_DICTS: "e"}.get(self._type_info, "dict(zip('abcdefghijklmnopqrs', e))")
+        """An expression of a whole element as a dict."""
+        variable, layout = self._random.choice([*self._layouts.items()])
+        return layout.as_dict(variable)
 
     def _result(self) -> str:
         depth = self._random.choice((1, 2, 2, 3))
@@ -279,11 +340,11 @@ class Maker:
             lambda: f"({self._any(depth)}, {self._any(depth)})[{self._random.choice('01')}]",
             lambda: f"({self._field('r')}, {self._any(1)})",
             lambda: f"{self._any(1)} if {self._field('r')} else {self._any(1)}",
-            lambda: f"{self._field('r')}.x",
+            lambda: f"{self._field('r')}{self._random.choice(('.x', '.y', '.z', '[2][0]', '.z[1]', '[-1][2]'))}",
             lambda: f"{{'x': {self._any(depth)}, 'y': {self._any(1)}}}",
             lambda: f"{{**{self._all_of_it()}, 'x': {self._any(depth)}, 'i': {self._any(1)}}}",
             lambda: f"{{'x': {self._any(1)}, 'y': {{'z': {self._any(0)}}}}}",
-            lambda: f"{{k: v for k, v in {self._all_of_it()}.items() if k not in ('i', 's', 'a')}}",
+            lambda: f"{{k: v for k, v in {self._all_of_it()}.items() if k not in ('i', 's', 'v')}}",
             lambda: f"{self._all_of_it()} if {self._bool(1)} else {self._all_of_it()} | {{'i': {self._int(1)}}}",
             lambda: f"dict(x={self._any(depth)}, y={self._any(0)})",
         )
@@ -306,7 +367,8 @@ class Maker:
         if depth <= 0:
             return self._one(
                 lambda: self._field(self._random.choice("ijk")),
-                lambda: self._field(self._random.choice("jk")),
+                lambda: self._field(self._random.choice("jkyz")),
+                lambda: f"{self._field('r')}.x",
                 lambda: str(self._random.choice(_SMALL)),
                 lambda: str(self._random.choice(_INTS)),
             )
@@ -353,6 +415,7 @@ class Maker:
         if depth <= 0:
             return self._one(
                 lambda: self._field(self._random.choice("fg")),
+                lambda: f"{self._field('r')}.z[0]",
                 lambda: self._random.choice(("0.0", "-0.0", "1.5", "0.1", "1e308", "3.0")),
             )
         less = depth - 1
@@ -393,6 +456,8 @@ class Maker:
         less = depth - 1
         return self._one(
             lambda: self._field("d"),
+            lambda: self._field("x"),
+            lambda: f"{self._field('r')}.z[1]",
             lambda: f"(D * {self._int(min(less, 0))})",
             lambda: f"{self._random.choice(('-', '+', 'abs'))}({self._decimal(less) if depth > 0 else 'D'})",
             lambda: f"round({self._decimal(less) if depth > 0 else 'D'}, {self._random.choice('0123')})",
@@ -487,6 +552,7 @@ class Maker:
         if depth <= 0:
             return self._one(
                 lambda: self._field(self._random.choice("su")),
+                lambda: f"{self._field('r')}.y",
                 lambda: repr(self._random.choice(_TEXTS)),
             )
         less = depth - 1
@@ -565,6 +631,7 @@ class Maker:
         if depth <= 0:
             return self._one(
                 lambda: self._field("b"),
+                lambda: f"{self._field('r')}.z[2]",
                 lambda: f"({self._int(0)} {self._compare()} {self._int(0)})",
                 lambda: f"({self._field('u')} == {self._random.choice(_TEXTS)!r})",
             )
@@ -614,10 +681,6 @@ class Maker:
 
     def _compare(self) -> str:
         return self._random.choice(("<", "<=", ">", ">=", "==", "!="))
-
-
-def _row(values: tuple[Any, ...]) -> Row:
-    return Row.of_fields(_WITH_INSIDE, values)
 
 
 def shown(value: Any) -> Any:
@@ -751,35 +814,3 @@ def _compared(case: Case, given: list[Any], got: list[Any], function: Callable[[
         if shown(expected) != shown(found):
             return f"{case.source}\n  of {value!r}\n  gives {expected!r}, and its trace {found!r}"
     return None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare traces of random functions with the functions.")
-    parser.add_argument("--cases", type=int, default=1_000_000, help="how many functions and elements")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    options = parser.parse_args()
-    print(f"seed {options.seed}")
-    maker, counts = Maker(options.seed), collections.Counter[str]()
-    others: Any = [
-        (maker.aggregate, aggregate_difference, "aggregates"),
-        (maker.process, process_difference, "outputs"),
-        (maker.row_by_position, difference_of_rows, "rows without names"),
-    ]
-    kinds = [*others, *[(maker.case, difference, "on columns")] * 6]
-    while counts["cases"] < options.cases:
-        make, compare, name = kinds[counts["cases"] // ROWS % len(kinds)]
-        case = make()
-        counts["cases"] += ROWS
-        try:
-            found = compare(case)
-        except (NotTraceable, Guard) as reason:
-            counts[type(reason).__name__] += 1
-            continue
-        counts[name] += 1
-        if found is not None:
-            raise SystemExit(found)
-    print(dict(counts))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.api.functions import ReduceFunction
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import DictTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import has_text
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import types_of_fields
@@ -110,7 +110,7 @@ def _key_on_columns(function: ReduceFunction[Any], source: OperatorInput) -> tup
         if key.type_info != found and not key.type_info.is_pickled:
             place = place_of(key.select)
             return None, f"the key selector gives {found}, and {key.type_info} is declared{place}"
-    if not all(map(is_exact, types_of_fields(found))):
+    if isinstance(found, DictTypeInfo) or not all(map(is_exact, types_of_fields(found))):
         return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
     return Key(key.select, found, names), ""
 

@@ -512,8 +512,12 @@ class RollingGroups:
         if column.null_count:
             raise Guard("a field that is None, and is added up")
         numbers = column.to_numpy()[self._order]
-        sums = self._float_sums(numbers) if pa.types.is_floating(column.type) else self._sums(numbers)
-        return pa.array(self._as_they_came(sums)).cast(column.type)
+        if pa.types.is_floating(column.type):
+            return pa.array(self._as_they_came(self._float_sums(numbers)))
+        try:
+            return pa.array(self._as_they_came(self._sums(numbers))).cast(column.type)
+        except pa.ArrowInvalid as error:
+            raise Guard("a sum that does not fit its type") from error
 
     def _sums(self, numbers: Numbers) -> Numbers:
         highest = max(abs(int(numbers.max())), abs(int(numbers.min())))

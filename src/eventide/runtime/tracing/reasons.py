@@ -64,7 +64,7 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def _is_ours(one: type | FunctionType) -> bool:
-    return one.__module__.partition(".")[0] == "eventide"
+    return str(one.__module__).partition(".")[0] == "eventide"  # code that is made at run time may have no module
 
 
 class BatchInPython(NamedTuple):

@@ -208,6 +208,22 @@ def test_a_type_whose_text_does_not_say_all_of_it_is_not_on_columns():
     assert rolling.speed == f"element by element, because the name of the type {kind} does not describe it completely"
 
 
+def test_a_dict_is_no_key_on_columns_either():
+    """A dict has no hash, so Python names the element that has one as its key."""
+    rolling = planned(
+        RollingOperation,
+        Accumulates(operator.add, "n"),
+        PAIR,
+        Key(lambda pair: {"k": pair.k}, Types.PICKLED_BYTE_ARRAY()),
+    )
+    assert rolling.speed == (
+        "element by element, because columns cannot tell keys of type DICT(k: LONG) apart; key by plain fields"
+    )
+    writer = rolling.partitioners[0].open("the source", 0, 2)
+    with pytest.raises(EventideError, match=r"the key \{'k': 7\} is a dict that cannot be hashed"):
+        writer.add(pairs([7])[0])
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.integers(1, 9_000), st.integers(1, 4_000), st.booleans()), min_size=1, max_size=8))
 @example([(1, 4_000, False), (4_001, 4_000, False), *((first, 1, True) for first in range(1, 8_000, 500))])

@@ -29,6 +29,16 @@ from support.random_functions import (
     difference_of_rows,
     process_difference,
 )
+from support.random_operators import (
+    OperatorMaker,
+    assigner_difference,
+    flat_join_difference,
+    gap_difference,
+    interval_join_difference,
+    join_difference,
+    key_difference,
+    reduce_difference,
+)
 
 TEXT_IN_LOOPS = pytest.mark.skipif(sys.version_info >= (3, 12), reason="their code tells places of errors there")
 """For functions with f-strings in generators and comprehensions, which stay in Python."""
@@ -100,6 +110,33 @@ def test_random_rows_whose_fields_have_no_names_become_rows_of_the_declared_type
         assert found is None, found
         on_columns += 1
     assert on_columns > FUNCTIONS // 4 // 8
+
+
+@pytest.mark.usefixtures("far_from_utc")
+@pytest.mark.parametrize(
+    ("make", "compare", "often"),
+    [
+        (OperatorMaker.reduce, reduce_difference, 3),
+        (OperatorMaker.key_selector, key_difference, 5),
+        (OperatorMaker.assigner, assigner_difference, 8),
+        (OperatorMaker.gap, gap_difference, 8),
+        (OperatorMaker.join, join_difference, 8),
+        (OperatorMaker.flat_join, flat_join_difference, 8),
+        (OperatorMaker.interval_join, interval_join_difference, 5),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_operators_make_of_random_functions_what_these_give_when_they_are_called(make, compare, often, pytestconfig):
+    maker = OperatorMaker(pytestconfig.getoption("randomly_seed", 0))
+    on_columns = 0
+    for _ in range(FUNCTIONS // 4):
+        try:
+            found = compare(make(maker))
+        except (NotTraceable, Guard):
+            continue
+        assert found is None, found
+        on_columns += 1
+    assert on_columns > FUNCTIONS // 4 // often
 
 
 def test_a_difference_is_found(monkeypatch):

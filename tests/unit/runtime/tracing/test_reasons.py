@@ -109,6 +109,13 @@ def test_what_the_program_has_no_code_of_has_no_place(function):
     assert place_of(function) == ""
 
 
+def test_code_that_is_made_without_a_module_has_the_place_that_it_was_given():
+    made = {}
+    exec(compile("def first(value):\n    return value[0]", "/made/here.py", "exec"), made)
+    assert made["first"].__module__ in (None, "builtins")
+    assert place_of(made["first"]) == " (line 1 of here.py)"
+
+
 def test_the_copy_of_a_function_that_travels_keeps_its_file():
     select = lambda value: [part for part in value]  # noqa: E731, C416 - has code within its code
     copy = captured(select, "a function")
