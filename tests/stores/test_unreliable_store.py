@@ -204,3 +204,15 @@ def test_a_run_that_cannot_ask_whether_it_owns_the_checkpoint_goes_on_and_asks_a
     with pytest.raises(StateError, match="another run of this job has begun"):
         older.check()
     younger.check()
+
+
+def test_a_run_owns_the_checkpoint_that_it_has_claimed_also_where_listings_lag(faults: Unreliable) -> None:
+    older, younger = (Ownership(f"{PLACE}/lagging", run) for run in ("older", "younger"))
+    Folder(f"{PLACE}/lagging/eventide-owner").names()
+    older.claim()
+    faults.begin(lambda _: Fault.LISTING_LAGS)
+    older.check()
+    younger.claim()
+    younger.check()
+    with pytest.raises(StateError, match="another run of this job has begun"):
+        older.check()

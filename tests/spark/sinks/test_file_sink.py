@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from pyarrow.fs import FileInfo, FileSelector, LocalFileSystem
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.common import Duration, Encoder, TypeInformation, Types, WatermarkStrategy
+from eventide.connectors.file_system.sink import PartFiles
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
 from eventide.datastream.connectors.file_system import BucketAssigner
@@ -418,6 +420,35 @@ def test_a_run_whose_files_another_run_has_taken_away_stops(
     with pytest.raises(StateError, match="let only one run at a time use a checkpoint"):
         first.write(rows, 7)
     assert texts(spark, out) == ["0", "1", "2"]
+
+
+class Lagging(LocalFileSystem):
+    """A disk on which the second listing of a folder, the third one and so on are at first those before them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[str, list[FileInfo]] = {}
+        self.lagged = 0
+
+    def get_file_info(self, paths_or_selector: Any) -> Any:
+        found = super().get_file_info(paths_or_selector)
+        if not isinstance(paths_or_selector, FileSelector):
+            return found
+        before = self._before.get(paths_or_selector.base_dir, found)
+        self._before[paths_or_selector.base_dir] = found
+        self.lagged += [info.path for info in before] != [info.path for info in found]
+        return before
+
+
+def test_a_listing_that_lags_is_not_taken_for_another_run(spark: SparkSession, tmp_path: Path) -> None:
+    out, disk = tmp_path / "out", Lagging()
+    directory = DirectoryOfSpark(str(out), "text", {})
+    directory._parts = PartFiles(disk, str(out))
+    for batch in range(4):
+        rows = spark.range(3 * batch, 3 * batch + 3).selectExpr("cast(id AS STRING) AS value")
+        directory.write(rows.coalesce(1 if batch % 2 else 2), batch)
+    assert disk.lagged > 2
+    assert texts(spark, out) == sorted(map(str, range(12)))
 
 
 def test_a_job_that_died_after_its_first_files_goes_on_and_only_there(spark: SparkSession, tmp_path: Path) -> None:

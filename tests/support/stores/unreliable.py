@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import http.client
+import select
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventide.testing.servers import HOST
 
 _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
 _PATIENCE_S = 60
+_LOOKS_EVERY_S = 0.2
+_LATE_S = 2
 _CODES = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}
 _ERROR = "<?xml version='1.0'?><Error><Code>{code}</Code><Message>the proxy says so</Message></Error>"
 
@@ -26,21 +31,42 @@ class Fault(Enum):
     SLOW_DOWN = 503
     UNREACHED = "the connection is closed before the call has reached the server"
     REPLY_LOST = "the server has done it, and the connection is closed before the reply"
+    LATE = "the reply comes after some seconds"
     SLOW = "the reply comes only after the client has asked again, or has given up"
     LISTING_LAGS = "a listing is that of the time before the last change"
+
+
+class Call(NamedTuple):
+    """A call: its method, its path, and the client that it is of, by its own words."""
+
+    method: str
+    path: str
+    client: str
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether the call lists files."""
+        return self.method == "GET" and "list-type" in self.path
+
+    @property
+    def is_by_arrow(self) -> bool:
+        """Whether eventide itself makes it; else Spark does, through Hadoop."""
+        return "aws-sdk-cpp" in self.client
 
 
 class Unreliable:
     """Says of each call what becomes of it.
 
-    ``fault_of`` is called with the number of the call, from 0, and gives a fault or None. ``calls`` has the method and
-    the path of each call since the last :meth:`begin`; ``failed`` is the number of faults of all calls.
+    ``fault_of`` is called with the number of the call, from 0, and gives a fault or None. ``calls`` has each call since
+    the last :meth:`begin`; ``failed`` is the number of faults of all calls, and ``lagged`` that of the listings that
+    were other than they should have been.
     """
 
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
-        self.calls: list[tuple[str, str]] = []
+        self.calls: list[Call] = []
         self.failed = 0
+        self.lagged = 0
         self._fault_of: Callable[[int], Fault | None] = lambda _: None
         self._lock = threading.Lock()
         self._asked_again = threading.Condition(self._lock)
@@ -51,7 +77,7 @@ class Unreliable:
         with self._lock:
             self.calls, self._fault_of = [], fault_of
 
-    def next_fault(self, call: tuple[str, str]) -> Fault | None:
+    def next_fault(self, call: Call) -> Fault | None:
         """The fault of a call that has just come."""
         with self._asked_again:
             self.calls.append(call)
@@ -60,16 +86,19 @@ class Unreliable:
             self.failed += fault is not None
             return fault
 
-    def wait_for_another(self) -> None:
-        """Wait until another call has come."""
+    def wait_until_asked_again(self, call: Call, gave_up: Callable[[], bool]) -> None:
+        """Wait until the same call has come again, or its client has given up."""
+        deadline = time.monotonic() + _PATIENCE_S
         with self._asked_again:
-            count = len(self.calls)
-            self._asked_again.wait_for(lambda: len(self.calls) != count, _PATIENCE_S)
+            count = self.calls.count(call)
+            while self.calls.count(call) == count and not gave_up() and time.monotonic() < deadline:
+                self._asked_again.wait(_LOOKS_EVERY_S)
 
     def listing(self, path: str, answer: Any, *, lags: bool) -> Any:
         """The answer to a listing: the one before, if it lags."""
         with self._lock:
             before, self._listings[path] = self._listings.get(path, answer), answer
+            self.lagged += lags and before[2] != answer[2]
             return before if lags else answer
 
 
@@ -80,7 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = self._chunked() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
-        fault = self.faults.next_fault((self.command, self.path))
+        call = Call(self.command, self.path, self.headers.get("User-Agent", ""))
+        fault = self.faults.next_fault(call)
         if fault is Fault.UNREACHED:
             self._hang_up()
         elif fault is not None and fault.value in _CODES:
@@ -88,12 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(fault.value, [("Content-Type", "application/xml")], content)
         else:
             status, headers, content = self._forwarded(body)
-            if self.command == "GET" and "list-type" in self.path:
+            if call.is_listing:
                 lags = fault is Fault.LISTING_LAGS
                 answer = self.faults.listing(self.path, (status, headers, content), lags=lags)
                 status, headers, content = answer
             if fault is Fault.SLOW:
-                self.faults.wait_for_another()
+                self.faults.wait_until_asked_again(call, self._is_given_up)
+            if fault is Fault.LATE:
+                time.sleep(_LATE_S)
             if fault in (Fault.REPLY_LOST, Fault.SLOW):
                 self._hang_up()
             else:
@@ -132,6 +164,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+    def _is_given_up(self) -> bool:
+        """Whether the client has closed the connection."""
+        is_there, _, _ = select.select([self.connection], [], [], 0)
+        return bool(is_there) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def _hang_up(self) -> None:
         self.close_connection = True

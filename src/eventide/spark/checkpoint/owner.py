@@ -48,10 +48,11 @@ class Ownership:
         Raises:
             StateError: if another run has begun since, or the checkpoint has been deleted.
         """
-        folder = self._folder()
-        if _FILE not in folder.names():
-            raise StateError(_GONE.format(location=self.location))
-        if folder.read(_FILE, json.loads) != self.run:
+        try:
+            owner = self._folder().read(_FILE, json.loads)
+        except FileNotFoundError as error:
+            raise StateError(_GONE.format(location=self.location)) from error
+        if owner != self.run:
             raise StateError(SUCCEEDED)
 
     def _folder(self) -> Folder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -42,6 +43,7 @@ _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
 """Hadoop need not mark the hidden directory as complete, nor have files appear there all at once."""
+_LOOKS_AFTER_S = (0.0, 0.2, 0.5, 1.0)
 _WRITTEN = re.compile(r"(?:.*/)?part-(?P<task>\d+)-.*[-.]c\d+(?P<ending>\..*)?")
 
 
@@ -249,6 +251,8 @@ class DirectoryOfSpark(FileDirectory):
         self._options = options
         self._buckets = buckets
         self._is_quiet = False
+        self._before: frozenset[str] = frozenset()
+        """The files that the last micro-batch had in the hidden directory."""
 
     @staticmethod
     def of(sink: FormatSink) -> DirectoryOfSpark:
@@ -279,12 +283,26 @@ class DirectoryOfSpark(FileDirectory):
         """Write a micro-batch, and return the number of its files."""
         filled = self._write_out_of_sight(rows)
         parts = self._there(rows.sparkSession)
-        written = {name: match for name in parts.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
+        written = self._written(parts, filled)
         # Spark writes a file of the first task in any case.
         kept = {name: match["ending"] or "" for name, match in written.items() if int(match["task"]) in filled}
-        if filled - {int(match["task"]) for match in written.values()}:
-            raise self._another_run()
-        return self._commit(parts, batch_id, kept)
+        count = self._commit(parts, batch_id, kept)
+        self._before = frozenset(written)
+        return count
+
+    def _written(self, parts: PartFiles, filled: set[int]) -> dict[str, re.Match[str]]:
+        """The files in the hidden directory; a store whose listing lags has those of the micro-batch before, or none.
+
+        Raises:
+            StateError: if there is none of a task that has written one.
+        """
+        for pause_s in _LOOKS_AFTER_S:
+            time.sleep(pause_s)
+            names = (name for name in parts.names(self._stage) if name not in self._before)
+            written = {name: match for name in names if (match := _WRITTEN.fullmatch(name))}
+            if filled <= {int(match["task"]) for match in written.values()}:
+                return written
+        raise self._another_run()
 
     def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
         """Write all rows in one Spark job; return the numbers of the tasks that had any."""
