@@ -93,6 +93,14 @@ OF_DECIMALS = {
     "sums of decimals": lambda e: (sum([e.d, e.d, 1]), sum((e.d,), Decimal("0.000"))),
     "decimals of whole numbers": lambda e: (Decimal(e.n), Decimal(e.k) + e.d, Decimal(e.b), Decimal(e.d)),
     "products of whole numbers": lambda e: (e.d * e.k * 100, e.d + e.k, 2 * e.d * e.d, e.d - True),
+    "whole quotients of decimals": lambda e: (e.d // CENTS, 3 * e.d // 7, e.d // Decimal(1)),
+    "remainders of decimals": lambda e: (e.d % 7, (e.d + 1) % CENTS, e.d % (e.d * e.d + 1), e.d % Decimal("0.0000001")),
+    "whole quotients by fields": lambda e: (e.d // e.k, e.k // (e.d + Decimal("0.001")), e.n // (e.d + CENTS)),
+    "remainders by fields": lambda e: (e.k % e.d, e.d % e.n, e.n % e.d),
+    "quotients of decimals": lambda e: (str(e.d / 7), round(e.d / 3, 2), float(1 / e.d), e.d / e.k < e.d),
+    "quotients in sums": lambda e: (round(e.d / 7 + e.d / 3 - 1, 9), abs(-(e.d / 3)) >= 0.5, int(e.d / e.k)),
+    "decimals of units": lambda e: ((e.d / 7).quantize(CENTS), e.d.quantize(Decimal(1), "ROUND_HALF_UP")),
+    "decimals of text": lambda e: (f"{Decimal(e.s) * e.d}", Decimal(e.s) > e.k, round(Decimal(e.s), 1)),
     "parts of decimals": lambda e: (math.floor(e.d), math.trunc(-e.d), int(round(e.d, 1)), float(-e.d)),
 }
 DAYS = (date(2024, 2, 29), stamp(2024, 1, 2, 3), EPOCH, timedelta(1), None, "2024-01-31", 7, 1.5)
@@ -158,4 +166,6 @@ def test_plain_values_are_not_handed_back(name):
     some = SOME
     if name == "numbered days":
         some = Row(**{**SOME.as_dict(), "n": 700_000})
+    if name == "decimals of text":
+        some = Row(**{**SOME.as_dict(), "s": "1.50"})
     mapped(FUNCTIONS[name], Columns(KIND, KIND.to_arrow([some]), None, None), None)

@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -92,6 +92,8 @@ _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute",
 _UNITS = ("days", "weeks", "seconds", "hours", "minutes", "milliseconds", "microseconds")
 _MATH = ("sqrt", "log", "exp", "sin", "fabs", "log10", "tanh", "cbrt", "expm1", "gamma", "degrees", "radians", "asinh")
 _TUPLES = "((1, 'b'), (0, None))"
+_OF_DECIMALS = ("+", "-", "*", "/", "//", "%")
+_NUMERALS = ("1.50", "-0.00", "1e3", "0.333333333333333333333333333333", "NaN", "x", " 7 ", "-2.5")
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
 
 
@@ -150,6 +152,7 @@ _GLOBALS: dict[str, Any] = {
     "nan": math.nan,
     "inf": math.inf,
     "Instant": Instant,
+    "ROUND_HALF_UP": ROUND_HALF_UP,
     "Decimal": Decimal,
     "D": Decimal("0.908"),
 }
@@ -322,6 +325,10 @@ class Maker:
             return self._random.choice(self._random.choice(ways))
         return "Instant(0, 0)" if name == "w" else repr(self._random.choice(_FIELDS[name][1]))
 
+    def _one_of_them(self) -> str:
+        """One of the arguments."""
+        return self._random.choice([*self._layouts])
+
     def _all_of_it(self) -> str:
         """An expression of a whole element as a dict."""
         variable, layout = self._random.choice([*self._layouts.items()])
@@ -336,7 +343,7 @@ class Maker:
             lambda: f"Row(x={self._any(depth)}, y={self._any(1)}, z={self._any(0)})",
             lambda: f"({self._any(1)}, ({self._any(0)}, {self._any(1)}))",
             lambda: f"({self._choice_with_none(depth)}, {self._any(0)})",
-            lambda: f"e if {self._bool(depth)} else e",
+            lambda: " if ".join((self._one_of_them(), f"{self._bool(depth)} else {self._one_of_them()}")),
             lambda: f"({self._any(depth)}, {self._any(depth)})[{self._random.choice('01')}]",
             lambda: f"({self._field('r')}, {self._any(1)})",
             lambda: f"{self._any(1)} if {self._field('r')} else {self._any(1)}",
@@ -385,6 +392,7 @@ class Maker:
             lambda: f"BY_TEXT.get({self._str(less)}, {self._int(0)})",
             lambda: f"BY_TEXT[{self._field('u')} or 'a']",
             lambda: f"int({self._any(less)})",
+            lambda: f"{self._random.choice(('int', 'round'))}({self._any_decimal(min(less, 1))})",
             lambda: f"round({self._number(less)})",
             lambda: f"{self._random.choice(('round', 'math.floor', 'math.ceil', 'int'))}({self._decimal(less)})",
             lambda: f"{self._delta(less)}.{self._random.choice(('days', 'seconds', 'microseconds'))}",
@@ -425,6 +433,7 @@ class Maker:
             lambda: f"({self._number(less)} {self._random.choice('+-*')} {self._float(less)})",
             lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._float(less)})",
             lambda: f"float({self._any(less)})",
+            lambda: f"float({self._any_decimal(min(less, 1))})",
             lambda: f"{self._delta(less)}.total_seconds()",
             lambda: f"PAIRS.get({self._int(less)}, ('', {self._float(0)}))[1]",
             lambda: f"({self._delta(less)} / {self._delta(0)})",
@@ -464,10 +473,42 @@ class Maker:
             lambda: f"sum([{self._field('d')}, {self._random.choice((self._field('j'), 'D', '1'))}])",
             lambda: f"Decimal({self._field(self._random.choice('ijkbd'))})",
             lambda: f"({self._field('d')} * {self._field('j')} + 1)",
+            lambda: f"({self._field('d')} {self._random.choice(('//', '%'))} {self._field('d')})",
+            lambda: (
+                f"({self._field('x')} {self._random.choice(('//', '%'))} {self._field(self._random.choice('djx'))})"
+            ),
+            lambda: f"({self._int(0)} {self._random.choice(('//', '%'))} {self._field('d')})",
+            lambda: f"({self._field('d')} {self._random.choice(('//', '%'))} {self._random.choice('37')})",
+            lambda: f"round({self._any_decimal(min(less, 1))}, {self._random.choice('0123')})",
+            lambda: f"{self._any_decimal(min(less, 1))}.quantize(Decimal('0.01'){self._rounding()})",
+            lambda: (
+                f"{self._field('d')}.quantize(Decimal({self._random.choice(('0.1', '1', '1E-9'))!r}){self._rounding()})"
+            ),
             lambda: f"({self._field('d')} {self._random.choice('+-*')} {self._int(0)})",
             lambda: f"(Decimal('2.5') {self._random.choice('+-*')} {self._field('d')})",
             lambda: f"({self._field('d')} * {self._field('d')} * Decimal('1.000000'))",
             lambda: f"{self._random.choice(('min', 'max'))}({self._field('d')}, {self._int(0)} * D)",
+        )
+
+    def _any_decimal(self, depth: int) -> str:
+        """A decimal of any number of digits, which columns do not return as it is."""
+        less = depth - 1
+        if depth <= 0:
+            return self._one(
+                lambda: f"({self._decimal(0)} / {self._random.choice((self._decimal, self._int))(0)})",
+                lambda: f"({self._int(0)} / {self._decimal(0)})",
+                lambda: f"Decimal({self._random.choice(_NUMERALS)!r} if {self._bool(0)} else str({self._int(0)}))",
+                lambda: f"({self._field('x')} * {self._field('x')})",
+                lambda: f"({self._field('x')} // Decimal('1E-9'))",
+            )
+        return self._one(
+            lambda: f"({self._any_decimal(less)} {self._random.choice(_OF_DECIMALS)} {self._decimal(0)})",
+            lambda: f"({self._decimal(0)} {self._random.choice(_OF_DECIMALS)} {self._any_decimal(less)})",
+            lambda: f"({self._int(0)} {self._random.choice(_OF_DECIMALS)} {self._any_decimal(less)})",
+            lambda: f"{self._random.choice(('-', '+', 'abs'))}({self._any_decimal(less)})",
+            lambda: f"{self._random.choice(('min', 'max'))}({self._any_decimal(less)}, {self._decimal(0)})",
+            lambda: f"sum([{self._any_decimal(less)}, {self._decimal(0)}, 1])",
+            lambda: self._choice(self._any_decimal, less),
         )
 
     def _decimal_or_number(self, depth: int) -> str:
@@ -480,6 +521,9 @@ class Maker:
             lambda: self._random.choice(("1.25", "0.1", "-1.25", "1e300", "-1e-300", "-0.01", "3.1", "-0.0")),
             lambda: f"float('{self._random.choice(('nan', 'inf', '-inf', '1e30'))}')",
         )
+
+    def _rounding(self) -> str:
+        return self._random.choice(("", ", rounding=ROUND_HALF_UP", ", 'ROUND_DOWN'"))
 
     def _time(self, depth: int) -> str:
         return self._one(
@@ -566,6 +610,7 @@ class Maker:
             lambda: self._matched(less),
             lambda: f"{self._pattern()}.sub({self._random.choice(('', '<x>', 'n'))!r}, {self._str(less)})",
             lambda: f"str({self._any(less)})",
+            lambda: f"str({self._any_decimal(min(less, 1))})",
             lambda: self._formatted(less),
             lambda: f"{self._day(less)}.isoformat()",
             lambda: f"{self._in_utc()}.{self._random.choice(('isoformat()', 'strftime({!r})'.format('%H %z %Z')))}",
@@ -641,6 +686,7 @@ class Maker:
             lambda: f"({self._str(less)} {self._compare()} {self._str(less)})",
             lambda: f"({self._decimal(less)} {self._compare()} {self._decimal_or_number(less)})",
             lambda: f"({self._decimal_or_number(less)} {self._compare()} {self._decimal(less)})",
+            lambda: f"({self._any_decimal(min(less, 1))} {self._compare()} {self._decimal_or_number(less)})",
             lambda: f"({self._bool(less)} {self._random.choice(_OF_TRUTHS)} {self._bool(less)})",
             lambda: f"(not {self._bool(less)})",
             lambda: f"({self._random.choice(_TEXTS)!r} in {self._str(less)})",

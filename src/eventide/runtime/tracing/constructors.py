@@ -10,7 +10,7 @@ from typing import Any
 
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.expressions import constant
-from eventide.runtime.tracing.kinds import NUMBERS, PARTS_OF_TIMES, WHOLE, InUtc
+from eventide.runtime.tracing.kinds import NUMBERS, PARTS_OF_TIMES, WHOLE, AnyDecimal, InUtc
 from eventide.runtime.tracing.known_functions import CLASS_METHODS
 from eventide.runtime.tracing.symbols import Symbol, TracedObject, Unknown, operand_of, plain, way_of
 
@@ -147,10 +147,10 @@ def _in_utc(seconds: Any) -> Symbol:
 
 def _decimal(value: Any) -> Symbol:
     expression = operand_of(value)
+    if expression.kind in (str, AnyDecimal):
+        return way_of(value).symbol(AnyDecimal, "any decimal", expression)
     if expression.kind not in (*WHOLE, Decimal):
-        raise NotTraceable(
-            f"it makes a Decimal of a {expression.kind.__name__}, whose digits after the point may differ"
-        )
+        raise NotTraceable(f"it makes a Decimal of a {expression.kind.__name__}")
     return way_of(value).symbol(Decimal, "decimal", expression)
 
 

@@ -34,6 +34,8 @@ def _size(expression: Expression) -> tuple[int, int] | None:
             return _WHOLE_DIGITS.get(str(kind), _LONG_DIGITS), 0
         case Computation(kind=kind) if kind in WHOLE:
             return _LONG_DIGITS, 0
+        case Computation(name="any round", operands=(_, Constant(values=(places,)), _)):
+            return CONTEXT_DIGITS, places
         case Computation(name="round decimal", operands=(rounded, Constant(values=(places,)))):
             size = decimal_size(rounded)
             return None if size is None else (size[0] - size[1] + 1 + places, places)
@@ -43,8 +45,13 @@ def _size(expression: Expression) -> tuple[int, int] | None:
             first, second = decimal_size(left), decimal_size(right)
             if first is None or second is None:
                 return None
-            scale = first[1] + second[1] if name == "mul" else max(first[1], second[1])
             before = first[0] - first[1], second[0] - second[1]
+            scale = first[1] + second[1] if name == "mul" else max(first[1], second[1])
+            if name in ("floordiv", "mod"):
+                digits = before[0] + second[1]  # of the quotient: Python refuses one that has too many
+                if digits > CONTEXT_DIGITS:
+                    return None
+                return (max(digits, 1), 0) if name == "floordiv" else (max(min(before) + scale, 1), scale)
             return (sum(before) if name == "mul" else max(before) + 1) + scale, scale
     return None
 

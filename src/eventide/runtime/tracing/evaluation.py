@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from eventide.runtime.tracing.expressions import (
     computations_in,
 )
 from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
+from eventide.runtime.tracing.kinds import AnyDecimal
 from eventide.runtime.tracing.tracing import ALWAYS_NONE, WHOLE_TYPES
 
 
@@ -288,6 +290,8 @@ def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
             return pa.repeat(_scalar(result, kind), len(rows))
         case Field():
             return _cast(rows.column(result.path), kind)
+        case Computation(kind=found) if found is AnyDecimal:
+            return kind.to_arrow(list(map(Decimal, rows.value(result).to_pylist())))
     return _cast(rows.value(result), kind)
 
 

@@ -30,6 +30,16 @@ class InUtc(datetime.datetime):
 
 InUtc.__name__ = "datetime with a zone"
 
+
+class AnyDecimal(Decimal):
+    """The kind of decimals whose numbers of digits follow from their values, such as quotients.
+
+    Columns have them as text.
+    """
+
+
+AnyDecimal.__name__ = "decimal of any number of digits"
+
 PARTS_OF_TIMES = ("year", "month", "day", "hour", "minute", "second", "microsecond")
 """The parts of a date and time, in the order in which its class takes them."""
 PARTS: dict[Kind, frozenset[str]] = {
@@ -78,11 +88,11 @@ def kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
             return float if float in both else int
         if both == {str} and name == "add":
             return str
-        return Decimal if Decimal in both and both <= {Decimal, *WHOLE} else None
+        return _kind_of_decimals(both)
     if name == "truediv":
-        return float if both <= {*NUMBERS} else None
+        return float if both <= {*NUMBERS} else AnyDecimal if _kind_of_decimals(both) is not None else None
     if name in ("floordiv", "mod"):
-        return int if both <= {*WHOLE} else None
+        return int if both <= {*WHOLE} else _kind_of_decimals(both)
     if name in ("and", "or", "xor"):
         return bool if both == {bool} else int if both <= {*WHOLE} else None
     if name in COMPARISONS:
@@ -90,6 +100,13 @@ def kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
     raise AssertionError(name)
 
 
+def _kind_of_decimals(kinds: set[Kind]) -> Kind | None:
+    """The kind of a result for decimals among whole numbers; None if there are no decimals, or others."""
+    if not kinds <= {Decimal, AnyDecimal, *WHOLE}:
+        return None
+    return AnyDecimal if AnyDecimal in kinds else Decimal if Decimal in kinds else None
+
+
 def are_comparable(kinds: set[Kind]) -> bool:
     """Whether values of these kinds are equal, lower or higher on columns where they are so in Python."""
-    return kinds <= {*NUMBERS, Decimal} or kinds in _ORDERED
+    return kinds <= {*NUMBERS, Decimal, AnyDecimal} or kinds in _ORDERED

@@ -80,4 +80,4 @@ PURE_METHODS = METHODS.keys() | {"format", "join", "as_dict", "date", "get", "ge
 PURE_METHODS |= {"isoformat", "isoweekday", "items", "keys", "strftime", "timestamp", "toordinal", "total_seconds"}
 PURE_METHODS |= {name for known in CLASS_METHODS.values() for name in known}
 PURE_METHODS |= {"values", "weekday", *(name for known in MODULES.values() for name in known)}
-PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp", "group", "groups"}
+PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp", "group", "groups", "quantize"}

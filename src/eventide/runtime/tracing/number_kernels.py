@@ -29,6 +29,7 @@ from eventide.runtime.tracing.column_values import (
     is_float,
     numbers_of,
     of_each,
+    python_values,
 )
 from eventide.runtime.tracing.known_functions import MATH, MATH_OF_SEVERAL, MATH_PARTS
 
@@ -36,6 +37,8 @@ CONTEXT_DIGITS = 28
 """How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
 _DECIMAL_DIGITS, _MOST_DIGITS = 38, 76
 """How many digits Arrow's decimal numbers of 128 and of 256 bits have."""
+_DIGITS_OF_LONG = 18
+"""How many digits a whole number of 64 bits may have, whatever they are."""
 
 
 def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value, Value], Value]:
@@ -62,6 +65,74 @@ def _check_context() -> None:
     context = decimal.getcontext()
     if context.prec < CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
         raise Guard("the context of decimal numbers is not the usual one")
+
+
+def _divided(of_decimals: Callable[..., Decimal]) -> Callable[[Value, Value], Value]:
+    """A quotient that is cut off to a whole number, or the remainder, of decimals; Python divides large ones."""
+    is_remainder = of_decimals is operator.mod
+
+    def compute(one: Value, other: Value) -> Value:
+        _check_context()
+        left, right = _as_decimal(one), _as_decimal(other)
+        if not pc.all(pc.not_equal(as_column(right), Decimal(0))).as_py():
+            raise Guard("a division by zero")
+        scale = max(left.type.scale, right.type.scale)
+        digits = scale + max(side.type.precision - side.type.scale for side in (left, right))
+        if digits > _DIGITS_OF_LONG:
+            found = list(map(of_decimals, python_values(left), python_values(right)))
+            _check_zeros(any(not each and each.is_signed() for each in found))
+            return pa.array(found, pa.decimal128(_DECIMAL_DIGITS, scale if is_remainder else 0))
+        dividend, divisor = (_unscaled(as_column(side).cast(pa.decimal128(digits, scale))) for side in (left, right))
+        remainder = np.fmod(dividend, divisor)
+        result = remainder if is_remainder else (dividend - remainder) // divisor
+        is_negative = (dividend < 0) if is_remainder else (dividend < 0) != (divisor < 0)
+        _check_zeros(bool((is_negative & (result == 0)).any()))
+        return _scaled(result, scale if is_remainder else 0)
+
+    return compute
+
+
+def _check_zeros(has_negative: bool) -> None:
+    if has_negative:
+        raise Guard("a decimal zero that is negative")
+
+
+def _unscaled(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Decimals of up to 18 digits without their points: the lower halves of what lies in memory."""
+    words = np.frombuffer(column.buffers()[1], np.int64)
+    found: np.ndarray[Any, np.dtype[np.int64]] = words[2 * column.offset : 2 * (column.offset + len(column)) : 2]
+    return found
+
+
+def _scaled(numbers: np.ndarray[Any, np.dtype[np.int64]], scale: int) -> pa.Array:
+    """Decimals of whole numbers, whose last digits come after the point; the inverse of `_unscaled`."""
+    words = np.stack([numbers, numbers >> 63], 1)  # of a negative number, all bits of the upper half are set
+    return pa.Array.from_buffers(pa.decimal128(_DIGITS_OF_LONG, scale), len(numbers), [None, pa.py_buffer(words)])
+
+
+def _whole_or_decimals(
+    of_whole: Callable[[Value, Value], Value], of_decimals: Callable[[Value, Value], Value]
+) -> Callable[[Value, Value], Value]:
+    return lambda left, right: (of_decimals if is_decimal(left, right) else of_whole)(left, right)
+
+
+def _of_any(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
+    """Python itself, with decimals of any number of digits, which columns have as text."""
+
+    def computed(*values: Any) -> Any:
+        result = compute(*(Decimal(value) if type(value) is str else value for value in values))
+        return str(result) if kind is Decimal and type(result) is Decimal else result
+
+    return of_each(str if kind is Decimal else kind, computed)
+
+
+def _rounded_any(value: Value, places: Value, rounding: Value) -> Value:
+    digits, how = places.as_py(), rounding.as_py()
+    numbers = [Decimal(one) if type(one) is str else one for one in python_values(value)]
+    unit = Decimal((0, (1,), -digits))
+    found = [one.quantize(unit, how) if how is not None else round(one, digits) for one in numbers]
+    _check_zeros(any(not one and one.is_signed() for one in found))
+    return pa.array(found, pa.decimal128(CONTEXT_DIGITS, digits))
 
 
 def _as_decimal(value: Value) -> Value:
@@ -295,13 +366,19 @@ _FAST_MATH: dict[str, Callable[..., Value]] = {
 """The functions of ``math`` that round once, as numpy and Arrow do."""
 
 
+_OF_DECIMALS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "abs")},
+    **{"negate": operator.neg, "plus": operator.pos, "decimal": Decimal},
+}
+"""The operations whose results are decimals of any number of digits."""
+
 NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
     "add": _add,
     "sub": _arithmetic(pc.subtract_checked, pc.subtract),
     "mul": _arithmetic(pc.multiply_checked, pc.multiply),
     "truediv": true_division,
-    "floordiv": floor_division,
-    "mod": modulo,
+    "floordiv": _whole_or_decimals(floor_division, _divided(operator.floordiv)),
+    "mod": _whole_or_decimals(modulo, _divided(operator.mod)),
     "and": _of_bits(pc.and_, pc.bit_wise_and),
     "or": _of_bits(pc.or_, pc.bit_wise_or),
     "xor": _of_bits(pc.xor, pc.bit_wise_xor),
@@ -317,6 +394,12 @@ NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
     "invert": lambda value: pc.bit_wise_not(as_whole(value)),
     "decimal": lambda value: value if is_decimal(value) else _as_decimal(value),
     "round decimal": _rounded_decimal,
+    **{f"any {name}": _of_any(Decimal, function) for name, function in _OF_DECIMALS.items()},
+    **{f"any {name}": _of_any(bool, getattr(operator, name)) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    "any round": _rounded_any,
+    "any int round": _of_any(int, round),
+    "any int": _of_any(int, int),
+    "any float": _of_any(float, float),
     "float": as_float,
     **dict(_math_kernels()),
     **{f"{kind.__name__} round": of_each(kind, round) for kind in (int, float)},

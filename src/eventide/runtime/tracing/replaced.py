@@ -12,8 +12,9 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.constructors import CLASSES
 from eventide.runtime.tracing.containers import is_none
 from eventide.runtime.tracing.expressions import Expression, Kind, constant
-from eventide.runtime.tracing.kinds import NUMBERS, WHOLE, InUtc
+from eventide.runtime.tracing.kinds import NUMBERS, WHOLE, AnyDecimal, InUtc
 from eventide.runtime.tracing.known_functions import MATH, MATH_OF_SEVERAL, MATH_OF_WHOLE, MATH_PARTS
+from eventide.runtime.tracing.number_kernels import CONTEXT_DIGITS
 from eventide.runtime.tracing.patterns import certain_groups
 from eventide.runtime.tracing.symbols import (
     SplitParts,
@@ -21,9 +22,9 @@ from eventide.runtime.tracing.symbols import (
     Text,
     TracedObject,
     TracePath,
-    fixed_decimal,
     operand_of,
     plain,
+    rounded_decimal,
     shown,
     way_of,
 )
@@ -56,10 +57,10 @@ def formatted(value: object, spec: Any = "") -> Any:
         return format(value, spec)
     spec = plain(spec)
     in_utc = operand_of(value).kind is InUtc
-    expression = operand_of(value) if in_utc else shown(value)
+    expression = operand_of(value) if in_utc or (operand_of(value).kind is AnyDecimal and not spec) else shown(value)
     if type(spec) is not str:
         raise NotTraceable(f"it makes text of a {expression.kind.__name__}")
-    if not spec and expression.kind in (int, str):
+    if not spec and expression.kind in (int, str, AnyDecimal):
         return way_of(value).symbol(str, "text", expression)
     return way_of(value).symbol(str, "format in UTC" if in_utc else "format", expression, constant(spec))
 
@@ -72,6 +73,8 @@ def _whole(*values: Any) -> Any:
 
 def _converted(kind: Kind, value: Symbol, name: str) -> Symbol:
     expression = operand_of(value)
+    if expression.kind is AnyDecimal:
+        return way_of(value).symbol(kind, f"any {name}", expression)
     if expression.kind not in (*NUMBERS, str, Decimal):
         raise NotTraceable(f"it makes a {kind.__name__} of a {expression.kind.__name__}")
     return way_of(value).symbol(kind, name if expression.kind in NUMBERS else f"{name} of each", expression)
@@ -81,8 +84,10 @@ def _rounded(value: Any, digits: Any = None) -> Any:
     if not isinstance(value, Symbol):
         return round(value, digits)
     expression = operand_of(value)
-    if expression.kind is Decimal and type(digits) is int and digits >= 0:
-        return fixed_decimal(way_of(value).symbol(Decimal, "round decimal", expression, constant(digits)))
+    if expression.kind in (Decimal, AnyDecimal) and type(digits) is int and 0 <= digits <= CONTEXT_DIGITS:
+        return rounded_decimal(value, digits)
+    if expression.kind is AnyDecimal and digits is None:
+        return way_of(value).symbol(int, "any int round", expression)
     is_whole = expression.kind is Decimal and digits is None
     if not (is_whole or expression.kind in NUMBERS) or type(digits) not in (int, type(None)):
         raise NotTraceable(f"it rounds a {expression.kind.__name__}")
@@ -100,7 +105,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
     """The result of ``sum``; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
     items = [*values]
     symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
-    if symbols and not all(operand_of(one).kind in (*WHOLE, Decimal) for one in (start, *items)):
+    if symbols and not all(operand_of(one).kind in (*WHOLE, Decimal, AnyDecimal) for one in (start, *items)):
         raise NotTraceable("it calls sum() with values that are neither whole numbers nor decimals")
     return sum(items, start)
 

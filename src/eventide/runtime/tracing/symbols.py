@@ -27,11 +27,13 @@ from eventide.runtime.tracing.kinds import (
     TIME_METHODS,
     TIME_RESULTS,
     TIMES,
+    AnyDecimal,
     InUtc,
     are_comparable,
     kind_of,
 )
 from eventide.runtime.tracing.known_functions import METHODS
+from eventide.runtime.tracing.number_kernels import CONTEXT_DIGITS
 
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _MOST_CONDITIONS = 32
@@ -122,6 +124,8 @@ class Symbol:
             )
         if kind in (datetime.datetime, InUtc, datetime.date) and name == "replace":
             return lambda **parts: _with_parts(self, parts)
+        if kind in (Decimal, AnyDecimal) and name == "quantize":
+            return lambda unit, rounding=None: _quantized(self, unit, rounding)
         if kind in (*TIMES, InUtc) and name in ("isoformat", "strftime"):
             return lambda *arguments: _as_text(self, name, arguments)
         raise NotTraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
@@ -348,8 +352,8 @@ def _number(name: str, symbol: Symbol) -> Symbol:
     kind = symbol._expression.kind
     if kind is datetime.timedelta:
         return symbol._way.symbol(kind, f"{name} to {kind.__name__}", symbol._expression)
-    if kind is Decimal:
-        return fixed_decimal(symbol._way.symbol(Decimal, name, symbol._expression))
+    if kind in (Decimal, AnyDecimal):
+        return decimal_symbol(symbol._way, name, symbol._expression)
     if kind not in NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
     return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
@@ -365,19 +369,51 @@ def _binary(name: str, left: object, right: object) -> Symbol:
     if kind is None:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
         raise NotTraceable(f"it uses the operator {name} on a {kinds}")
-    symbol = way_of(left, right).symbol(kind, name, *operands)
-    return fixed_decimal(symbol) if kind is Decimal else symbol
+    if kind in (Decimal, AnyDecimal):
+        return decimal_symbol(way_of(left, right), name, *operands)
+    return _of_numbers(way_of(left, right), kind, name, *operands)
 
 
-def fixed_decimal(symbol: Symbol) -> Symbol:
-    """A decimal of a known number of digits.
+def decimal_symbol(way: TracePath, name: str, *operands: Expression) -> Symbol:
+    """The decimal of an operation: on columns of decimals, if it has a known number of digits.
 
-    Raises:
-        NotTraceable: if it is not known, or if Python might round the decimal.
+    Else Python computes each value, as one of any number of digits.
     """
-    if decimal_size(symbol._expression) is None:
-        raise NotTraceable("it computes with decimals that have no fixed number of digits, or with too many")
-    return symbol
+    has_any = name == "truediv" or AnyDecimal in (operand.kind for operand in operands)
+    if has_any or decimal_size(Computation(Decimal, name, operands)) is None:
+        return way.symbol(AnyDecimal, f"any {name}", *map(_as_any, operands))
+    return way.symbol(Decimal, name, *operands)
+
+
+def _of_numbers(way: TracePath, kind: Kind, name: str, *operands: Expression) -> Symbol:
+    """The symbol of an operation that compares or adds up values, with decimals of any number of digits among them."""
+    if AnyDecimal in (operand.kind for operand in operands):
+        return way.symbol(kind, f"any {name}", *map(_as_any, operands))
+    return way.symbol(kind, name, *operands)
+
+
+def _as_any(operand: Expression) -> Expression:
+    """An operand of an operation on decimals of any number of digits: a constant keeps its digits as text."""
+    if isinstance(operand, Constant) and operand.kind is Decimal:
+        return Constant(AnyDecimal, operand.text, (str(operand.value),))
+    return operand
+
+
+def rounded_decimal(symbol: Symbol, places: int) -> Symbol:
+    """A decimal rounded to some digits after the point, at least none."""
+    if symbol._expression.kind is AnyDecimal:
+        return symbol._way.symbol(Decimal, "any round", symbol._expression, constant(places), constant(None))
+    return decimal_symbol(symbol._way, "round decimal", symbol._expression, constant(places))
+
+
+def _quantized(symbol: Symbol, unit: object, rounding: object) -> Symbol:
+    rounding = plain(rounding)
+    if type(unit) is not Decimal or not unit.is_finite() or type(rounding) not in (str, type(None)):
+        raise NotTraceable("it calls quantize() with values that are not constants")
+    places = -int(unit.as_tuple().exponent)
+    if not 0 <= places <= CONTEXT_DIGITS:
+        raise NotTraceable("it calls quantize() with a unit that is larger than 1, or has too many digits")
+    return symbol._way.symbol(Decimal, "any round", symbol._expression, constant(places), constant(rounding))
 
 
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
@@ -385,7 +421,7 @@ def _equal(name: str, symbol: Symbol, other: object) -> Any:
     if Unknown in (symbol._expression.kind, operand.kind):
         return symbol._way.symbol(Unknown, name, symbol._expression, operand)
     if are_comparable({symbol._expression.kind, operand.kind}):
-        return symbol._way.symbol(bool, name, symbol._expression, operand)
+        return _of_numbers(symbol._way, bool, name, symbol._expression, operand)
     raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")
 
 

@@ -44,6 +44,7 @@ from eventide.runtime.tracing.expressions import (
     constant,
     leaves,
 )
+from eventide.runtime.tracing.kinds import AnyDecimal
 from eventide.runtime.tracing.replaced import OPERATORS, PATTERNS, REPLACED
 from eventide.runtime.tracing.symbols import (
     Symbol,
@@ -335,6 +336,13 @@ def _type(result: Result, types: Sequence[TypeInformation], declared: TypeInform
             raise NotTraceable(f"it returns {value}, which has more than 64 bits")
         case Constant(values=(float() as value,)) if math.isnan(value):
             raise NotTraceable("it returns NaN")
+    if result.kind is AnyDecimal:
+        if not isinstance(declared, DecimalTypeInfo):
+            raise NotTraceable(
+                "it returns a decimal whose number of digits follows from its value; round it, or declare "
+                "BIG_DEC(precision, scale)"
+            )
+        return declared
     if result.kind is Decimal and (size := decimal_size(result)) is not None:
         return Types.BIG_DEC(*size)
     if result.kind not in _TYPES:
