@@ -6,18 +6,20 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from eventide.common import Duration, JobClient, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.connectors import FormatSink
+from eventide.datastream.connectors import FormatSink, Source
 from eventide.datastream.connectors.file_system import FileSource
-from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
+from eventide.spark.checkpoint.savepoint import rescale
 from eventide.spark.checkpoint.strategies import waiting_changes
 from support.steps import in_steps
 
@@ -130,3 +132,115 @@ def test_a_micro_batch_that_is_repeated_has_the_bound_that_it_had(spark: SparkSe
     assert read(tmp_path, job, 95) == 57, "the change has waited for the end of the micro-batch"
     job.cancel().result()
     assert command(tmp_path)["changed"] == {}
+
+
+class Counting(Source):
+    """One split, with an element for each millisecond before the one that a file names."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def splits(self) -> list[str]:
+        return ["numbers"]
+
+    def latest_position(self, split: str) -> int:
+        return int(self._file.read_text())
+
+    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
+        for at in range(start, end):
+            yield TimestampedValue(f"{self._file.name} {at}", at)
+
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        return {part: max(0, min(timestamp_ms + 1, self.latest_position(part))) for part in positions}
+
+    def is_bounded(self) -> bool:
+        return False
+
+    def gives_timestamps(self) -> bool:
+        return True
+
+    def gives_watermarks(self) -> bool:
+        return False
+
+    def get_produced_type(self) -> Any:
+        return Types.STRING()
+
+
+def start_aligned(folder: Path, drift_ms: int, checkpoint: str = "checkpoint", parallelism: int = 2) -> JobClient:
+    """A job that writes the elements of two sources, of which one may be ahead of the other by a drift."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / checkpoint))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("both", drift_ms)
+    slow, fast = (env.from_source(Counting(folder / name), strategy, name) for name in ("slow", "fast"))
+    slow.union(fast).sink_to(FormatSink("text", {"path": str(folder / "out")}))
+    return env.execute_async()
+
+
+def has_come_to(folder: Path, job: JobClient, slow: int, fast: int) -> None:
+    """Wait until so many elements of each source are written, and no more that could be."""
+
+    def written() -> list[str]:
+        return sorted(line for part in (folder / "out").glob("part-*") for line in part.read_text().splitlines())
+
+    expected = sorted([*(f"slow {at}" for at in range(slow)), *(f"fast {at}" for at in range(fast))])
+    wait_until(lambda: len(written()) >= len(expected), job)
+    rested = time.monotonic() + 1  # a micro-batch begins within this time, if there is one
+    wait_until(lambda: time.monotonic() > rested, job)
+    assert written() == expected
+
+
+def goes_on(folder: Path, name: str, until: int) -> None:
+    """Let a source have elements up to a time."""
+    hidden = folder / f".{name}"
+    hidden.write_text(str(until))
+    hidden.rename(folder / name)
+
+
+@in_steps
+def test_an_alignment_changes_between_two_micro_batches_and_what_was_held_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A split is held that is further ahead than the drift: its last element is one beyond it, and shows that."""
+    goes_on(tmp_path, "slow", 1)
+    goes_on(tmp_path, "fast", 100)
+    job = start_aligned(tmp_path, drift_ms=10)
+    has_come_to(tmp_path, job, slow=1, fast=0 + 10 + 2)
+
+    job.change_watermarks("fast", max_allowed_watermark_drift=20).result(300)
+    has_come_to(tmp_path, job, slow=1, fast=0 + 20 + 2)
+
+    asked = command(tmp_path, "--source", "fast", "--alignment-drift", "5ms")
+    assert asked["declared"] == {name: {"bound_ms": 0, "drift_ms": 10} for name in ("slow", "fast")}
+    wait_until(lambda: not waiting_changes(str(tmp_path / "checkpoint")), job)
+    goes_on(tmp_path, "slow", 16)
+    has_come_to(tmp_path, job, slow=16, fast=22)
+    goes_on(tmp_path, "slow", 19)
+    has_come_to(tmp_path, job, slow=19, fast=18 + 5 + 2)
+    job.cancel().result()
+
+    job = start_aligned(tmp_path, drift_ms=10)
+    goes_on(tmp_path, "slow", 21)
+    has_come_to(tmp_path, job, slow=21, fast=20 + 5 + 2)
+    job.change_watermarks("fast", max_allowed_watermark_drift="off").result(300)
+    has_come_to(tmp_path, job, slow=21, fast=100)
+    job.cancel().result()
+
+    goes_on(tmp_path, "fast", 200)
+    job = start_aligned(tmp_path, drift_ms=10)
+    has_come_to(tmp_path, job, slow=21, fast=200)
+    job.cancel().result()
+
+    goes_on(tmp_path, "fast", 300)
+    job = start_aligned(tmp_path, drift_ms=40)
+    goes_on(tmp_path, "slow", 181)
+    has_come_to(tmp_path, job, slow=181, fast=180 + 40 + 2)
+    job.stop_with_savepoint(False, str(tmp_path)).result()
+    assert command(tmp_path)["changed"] == {}, "the program declares another drift"
+
+    rescale(spark, str(tmp_path / "checkpoint"), str(tmp_path / "another"), parallelism=1)
+    job = start_aligned(tmp_path, drift_ms=40, checkpoint="another", parallelism=1)
+    goes_on(tmp_path, "slow", 191)
+    has_come_to(tmp_path, job, slow=191, fast=190 + 40 + 2)
+    job.cancel().result()

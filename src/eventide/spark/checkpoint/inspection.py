@@ -215,7 +215,10 @@ def _micro_batch(number: int, plan: Planned | None, plans: Mapping[int, int], co
 
 def _operators(program: Mapping[str, Mapping[str, str]]) -> list[InspectedOperator]:
     found = [
-        InspectedOperator(operator, one["name"], int(one["level"]), int(one["parallelism"]), dict(sorted(one.items())))
+        # The operator of a watermark alignment has one subtask, which its identity does not say.
+        InspectedOperator(
+            operator, one["name"], int(one["level"]), int(one.get("parallelism", 1)), dict(sorted(one.items()))
+        )
         for operator, one in program.items()
     ]
     return sorted(found, key=lambda one: (one.stage, one.name, one.id))
