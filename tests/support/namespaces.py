@@ -9,6 +9,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 
@@ -17,6 +18,9 @@ from eventide.testing.servers import ServerFolder
 
 _NOBODY = "02:00:00:00:00:01"
 """A hardware address that no device has: packets that go there are lost."""
+
+_numbers = count()
+"""Numbers of the namespaces of this process, each with four addresses of its own."""
 
 
 class Namespace:
@@ -27,12 +31,12 @@ class Namespace:
         gateway: The address of this machine, as the namespace sees it.
     """
 
-    def __init__(self, process: int, number: int) -> None:
+    def __init__(self, process: int) -> None:
         self._process = process
         short = uuid.uuid4().hex[:8]
         self._inner, self._outer = f"in-{short}", f"out-{short}"
-        network = f"10.231.{number}"
-        self.gateway, self.address = f"{network}.1", f"{network}.2"
+        network, first = f"10.231.{os.getpid() % 250 + 1}", 4 * next(_numbers)
+        self.gateway, self.address = f"{network}.{first + 1}", f"{network}.{first + 2}"
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ def namespace() -> Iterator[Namespace]:
         process = folder.start("namespace", "unshare", "--net", "sleep", "infinity")
         own = os.readlink("/proc/self/ns/net")
         folder.wait_for("namespace", process, lambda: os.readlink(f"/proc/{process.pid}/ns/net") != own)
-        made = Namespace(process.pid, os.getpid() % 250 + 1)
+        made = Namespace(process.pid)
         made.add()
     except (EventideError, subprocess.CalledProcessError) as error:
         folder.close()

@@ -324,6 +324,14 @@ class Source(ABC, Generic[T_co]):
         """Wait for new elements, if the source itself receives them; else return False at once."""
         return False
 
+    def may_be_away(self) -> bool:
+        """Whether the source may not answer for a time, such as a broker on the network, while other sources do.
+
+        Then micro-batches continue with the other sources until it answers: it is planned in a thread of its own. By
+        default, every micro-batch waits until the source is planned.
+        """
+        return False
+
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:

@@ -278,6 +278,10 @@ class HybridSource(Source[T_co]):
         """Wait for the last source, because the others are bounded."""
         return self._sources[-1].wait(seconds)
 
+    def may_be_away(self) -> bool:
+        """Whether one of the sources may be away."""
+        return any(source.may_be_away() for source in self._sources)
+
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:

@@ -163,6 +163,10 @@ class KafkaSource(Source[T_co]):
         """True, because a task waits for all its partitions at once."""
         return True
 
+    def may_be_away(self) -> bool:
+        """True, because its brokers may not answer while those of other sources do."""
+        return True
+
     def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
         """The elements of several partitions, as they arrive.
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import astuple
 from functools import cached_property
@@ -60,7 +62,9 @@ except ImportError:  # PySpark 4.1, which reads a source of ours to its end in o
 
     CAN_LIMIT = False
 
+_LOG = logging.getLogger("eventide")
 _REST_S = 0.1
+_ANSWERS_WITHIN_S = 5.0
 PENDING = "eventide pending"
 """The key in the latest offset of a source under which Spark's progress has how much a micro-batch has left."""
 
@@ -236,6 +240,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._asked = -_REST_S
         self._rests = False
         self._pending: dict[str, int] | None = None
+        self._under_way: Future[Offsets] | None = None
 
     @cached_property
     def _facts(self) -> AlignmentFolder | None:
@@ -258,20 +263,19 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         """Where the next micro-batch ends."""
         with self._planning():
             begin = unpacked(start or {})
-            self._resume(begin)
             self._rest()
             if start is None:
+                self._resume(begin)
                 # PySpark 4.1 does not say where the micro-batch starts, so it cannot be limited there; nor does it
                 # say that a run takes what is there alone, so that what brings it by itself must have time for it.
                 # Offsets with a time would be new each time that they are asked for.
                 self._target = self._target or self._source.latest_positions()
                 return packed(everything(self._source, self._audience))
-            standing = self._spec.standing({} if self._facts is None else self._facts.latest())
-            end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
+            # The splits of a source must be known from the first micro-batch on, and a run that ends with what is there
+            # must not end without what it could not ask for.
+            waits = not begin or self._target is not None or not self._source.may_be_away()
+            end = self._next(begin) if waits else self._next_soon(begin)
             self._rests = end == begin
-            if not self._rests:
-                is_limited = self._max_rows is not None or standing is not None
-                self._pending = pending_records(self._source, end, is_limited)
             return dict(start) if self._rests else packed(end, _now_ms())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
@@ -297,6 +301,46 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
     def stop(self) -> None:
         """The query has ended."""
         self._source.stop()
+
+    def _next(self, begin: Offsets) -> Offsets:
+        """Where the next micro-batch ends; ``begin`` itself if there is nothing to do."""
+        self._resume(begin)
+        standing = self._spec.standing({} if self._facts is None else self._facts.latest())
+        end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
+        if end != begin:
+            is_limited = self._max_rows is not None or standing is not None
+            self._pending = pending_records(self._source, end, is_limited)
+        return end
+
+    def _next_soon(self, begin: Offsets) -> Offsets:
+        """As `_next`, but ``begin`` itself as long as the source does not answer: other sources need not wait.
+
+        It is planned further meanwhile. The plan is still right when it is there, because the source stands where it
+        stood.
+        """
+        is_away = self._under_way is not None
+        planned = self._under_way or self._in_a_thread(begin)
+        if not wait([planned], 0 if is_away else _ANSWERS_WITHIN_S).done:
+            if not is_away:
+                _LOG.warning("the source %r does not answer; micro-batches continue without it", self._spec.name)
+            self._under_way = planned
+            return begin
+        self._under_way = None
+        if is_away and planned.exception() is None:
+            _LOG.warning("the source %r answers again", self._spec.name)
+        return planned.result()
+
+    def _in_a_thread(self, begin: Offsets) -> Future[Offsets]:
+        planned: Future[Offsets] = Future()
+
+        def plan() -> None:
+            try:
+                planned.set_result(self._next(begin))
+            except BaseException as error:
+                planned.set_exception(error)
+
+        threading.Thread(target=plan, name=f"the plan of {self._spec.name}", daemon=True).start()
+        return planned
 
     def _resume(self, offsets: Offsets) -> None:
         """Tell the source, once, what the checkpoint knows of it."""
