@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.common.typeinfo.basic import decimals_of
+
 Value: TypeAlias = "pa.Array | pa.Scalar"
 """A column without nulls, or a constant."""
 
@@ -131,7 +133,7 @@ def python_values(value: Value) -> Iterator[Any]:
         value = in_calendar(value)
     if pa.types.is_duration(value.type) and pc.any(pc.equal(value.cast(pa.int64()), -(2**63))).as_py():
         raise Guard("a duration of -2**63 microseconds")  # which numpy has for a time that is none
-    return iter(value.to_pylist() if is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
+    return iter(decimals_of(value) if is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:
