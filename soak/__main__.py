@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import machine
+from eventide import __version__
 from eventide.testing import KafkaBroker
 from soak import alerts, heap, page
 from soak.feed import Feed
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         return 1
     page.RESULTS.parent.mkdir(exist_ok=True)
     table.to_csv(page.RESULTS, float_format="%.6g")
-    page.ABOUT.write_text(json.dumps(_about(arguments, began), indent=2) + "\n")
+    page.ABOUT.write_text(json.dumps(about(arguments, began), indent=2) + "\n")
     fired = alerts.fired(alerts.read(place / SCRAPES))
     if not options.keep:
         shutil.rmtree(place)
@@ -94,10 +94,10 @@ def _show(table: pd.DataFrame, console: Console) -> list[str]:
     return grown
 
 
-def _about(arguments: list[str], began: datetime.datetime) -> dict[str, object]:
+def about(arguments: list[str], began: datetime.datetime) -> dict[str, object]:
     """Describe the run: its time, its machine and its code."""
     known = machine()
-    versions = {name: known[name] for name in ("python", "pyspark", "pyarrow")} | {"eventide": version("eventide")}
+    versions = {name: known[name] for name in ("python", "pyspark", "pyarrow")} | {"eventide": __version__}
     return {
         "command": " ".join(["./run soak", *arguments]),
         "began": began.strftime("%d %B %Y at %H:%M UTC").lstrip("0"),

@@ -1,5 +1,6 @@
 """The soak's own parts that need no Spark: what it sees, what it finds, its page."""
 
+import datetime
 import json
 import math
 import os
@@ -12,7 +13,9 @@ import pandas as pd
 import psutil
 import pytest
 
+from eventide import __version__
 from soak import alerts, disk, heap, page, processes
+from soak.__main__ import about
 from soak.findings import GROUPS, SPEED, Finding, Measure, findings, settled_minute
 from soak.life import PROGRESS
 from soak.samples import SAMPLES, by_minute
@@ -198,3 +201,9 @@ def test_the_lag_of_a_run_is_that_of_its_event_time_and_the_end_of_micro_batches
     assert alerts.fired(alerts.read(path)) == {}
     path.write_text(lines(1_000_000))
     assert alerts.fired(alerts.read(path)).keys() == {"EventideIsLate"}
+
+
+def test_a_run_is_described_by_its_command_its_versions_and_its_machine() -> None:
+    described = about(["--check"], datetime.datetime(2026, 11, 3, 8, 5, tzinfo=datetime.UTC))
+    assert (described["command"], described["began"]) == ("./run soak --check", "3 November 2026 at 08:05 UTC")
+    assert described["versions"]["eventide"] == __version__
