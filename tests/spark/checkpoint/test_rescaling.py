@@ -39,11 +39,17 @@ class Numbering(KeyedProcessFunction):
         yield f"{value} {number}"
 
 
-def run(folder: Path, checkpoint: str, output: Path) -> int | None:
+def run(
+    folder: Path, checkpoint: str, output: Path, *, saved: str | None = None, max_parallelism: int | None = None
+) -> int | None:
     """Run the job with all that is there, a file in each micro-batch; return its parallelism."""
     env = StreamExecutionEnvironment.get_execution_environment().set_max_rows_per_batch(len(KEYS)).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
-    if not Path(checkpoint).exists():
+    if max_parallelism is not None:
+        env.set_max_parallelism(max_parallelism)
+    if saved is not None:
+        env.from_savepoint(saved)
+    elif not Path(checkpoint).exists():
         env.set_parallelism(2)
     source = FileSource.text(str(folder)).monitor_continuously(Duration.of_millis(1)).build()
     numbered = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines").key_by(lambda line: line[:1])
@@ -69,12 +75,11 @@ def expected(files: int) -> list[str]:
     return sorted(f"{key}{file} {file + 1}" for file in range(files) for key in KEYS)
 
 
-def by_command(checkpoint: str, target: str, parallelism: int) -> dict[str, object]:
+def by_command(command: str, checkpoint: str, target: str, **options: int) -> dict[str, object]:
     """The answer of the command."""
-    command = [sys.executable, "-m", "eventide", "rescale", checkpoint, target]
-    said = subprocess.run(
-        [*command, "--parallelism", str(parallelism), "--json"], capture_output=True, text=True, check=False
-    )
+    given = [f"--{name.replace('_', '-')}={number}" for name, number in options.items()]
+    arguments = [sys.executable, "-m", "eventide", command, checkpoint, target, *given, "--json"]
+    said = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     found: dict[str, object] = json.loads(said.stdout)
     return found
@@ -90,7 +95,7 @@ def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(
     add(folder, 0)
     add(folder, 1)
     run(folder, two, output)
-    said = by_command(two, three, 3)
+    said = by_command("rescale", two, three, parallelism=3)
     assert (said["parallelism"], said["batch"]) == (3, 1)
     with pytest.raises(StateError, match=f"was continued in {three} by eventide rescale: start the program with that"):
         run(folder, two, output)
@@ -116,3 +121,31 @@ def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(
     assert lines(output) == expected(4)
     numbers = {int(file.name.split("-")[1]) for file in output.glob("part-*")}
     assert numbers == {0, 1, 2, 3}
+
+
+@pytest.mark.long
+@in_steps
+def test_the_max_parallelism_changes_through_a_savepoint_and_by_the_command(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, first, second = tmp_path / "in", tmp_path / "first", tmp_path / "second"
+    checkpoint, saved, new, last = (str(tmp_path / name) for name in ("checkpoint", "saved", "new", "last"))
+    add(folder, 0)
+    add(folder, 1)
+    run(folder, checkpoint, first)
+    with pytest.raises(StateError, match="max parallelism was 32768 and is now 7"):
+        run(folder, checkpoint, first, max_parallelism=7)
+    said = by_command("savepoint", checkpoint, saved, max_parallelism=7)
+    assert said["program"]["max parallelism"] == 7  # type: ignore[index]
+
+    add(folder, 2)
+    with pytest.raises(StateError, match="the max parallelism was 7 and is now 32768"):
+        run(folder, new, second, saved=saved)
+    run(folder, new, second, saved=saved, max_parallelism=7)
+    assert sorted(lines(first) + lines(second)) == expected(3)
+
+    said = by_command("rescale", new, last, parallelism=5, max_parallelism=300)
+    assert (said["parallelism"], said["max_parallelism"]) == (5, 300)
+    add(folder, 3)
+    assert run(folder, last, second, max_parallelism=300) == 5
+    assert sorted(lines(first) + lines(second)) == expected(4)
