@@ -213,7 +213,7 @@ def check_format(found: object) -> None:
         raise StateError(
             f"the checkpoint stores state in format {found!r}, and this version of eventide reads the formats "
             f"{_WITHOUT_CHECKSUMS} and {FORMAT}; go on with the version that wrote it, or start with a new checkpoint "
-            "location"
+            "location, from a savepoint if there is one"
         )
 
 
