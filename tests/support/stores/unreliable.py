@@ -168,7 +168,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_given_up(self) -> bool:
         """Whether the client has closed the connection."""
         is_there, _, _ = select.select([self.connection], [], [], 0)
-        return bool(is_there) and not self.connection.recv(1, socket.MSG_PEEK)
+        try:
+            return bool(is_there) and not self.connection.recv(1, socket.MSG_PEEK)
+        except ConnectionResetError:
+            return True
 
     def _hang_up(self) -> None:
         self.close_connection = True
