@@ -72,6 +72,7 @@ class AlignmentStanding:
 
     def __init__(self, alignment: SourceAlignment, source: str, facts: Facts) -> None:
         self.alignment = alignment
+        self.is_unheard = not facts
         own = facts.get(source, {})
         self._watermarks: Mapping[str, int] = own.get("splits", {})
         self._idle = frozenset(own.get("idle", ()))
@@ -122,12 +123,14 @@ def planned_together(
 ) -> dict[str, int]:
     """Ends of the parts that need not wait: at one time, if the source knows about time; else one by one.
 
-    A split that nothing was read of gives its first row: from that it is known where it stands. ``now`` says where the
-    parts stand, and ``limit_of`` which position must not be passed in each; None for none.
+    A split that nothing was read of gives its first row: from that it is known where it stands. Before the first
+    micro-batch on a checkpoint has ended, that is each split, because the job may begin with a savepoint. ``now`` says
+    where the parts stand, and ``limit_of`` which position must not be passed in each; None for none.
     """
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     split_of = {part: source.split_of(part) for part in unread}
-    begun = {split_of[part] for part in unread if now[part]["position"] != now[part]["start"]}
+    read = [part for part in unread if now[part]["position"] != now[part]["start"]]
+    begun = set() if standing.is_unheard else {split_of[part] for part in read}
     new = {
         part: position
         for part, position in unread.items()
