@@ -44,6 +44,10 @@ _WHERE_NOBODY_LOOKS = {
 }
 """Hadoop need not mark the hidden directory as complete, nor have files appear there all at once."""
 _LOOKS_AFTER_S = (0.0, 0.2, 0.5, 1.0)
+_PUT_BACK = (
+    "If an older copy of the checkpoint was put back, first delete this file and those with greater numbers; 'eventide "
+    "checkpoint PATH' says how the names begin"
+)
 _WRITTEN = re.compile(r"(?:.*/)?part-(?P<task>\d+)-.*[-.]c\d+(?P<ending>\..*)?")
 
 
@@ -206,13 +210,15 @@ class FileDirectory(ABC):
             self.owner.check()  # none of these names is of a younger run: one writes after it has begun
         try:
             count = parts.commit(number, self._stage, kept, leftovers)
-        except (FileNotFoundError, FileExistsError) as error:
+        except FileNotFoundError as error:
             raise self._another_run(f": {error}") from error
+        except FileExistsError as error:
+            raise self._another_run(f": {error}", f". {_PUT_BACK}") from error
         self._has_committed, self.leftovers = True, NO_LEFTOVERS
         return count
 
-    def _another_run(self, saying: str = "") -> StateError:
-        return StateError(f"another run of this job writes to {self._path}{saying}; {ONE_RUN_ONLY}")
+    def _another_run(self, saying: str = "", advice: str = "") -> StateError:
+        return StateError(f"another run of this job writes to {self._path}{saying}; {ONE_RUN_ONLY}{advice}")
 
 
 class DirectoryOfTasks(FileDirectory):
