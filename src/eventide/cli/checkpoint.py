@@ -193,7 +193,10 @@ def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str,
 def _sinks(found: Inspection) -> Iterator[str]:
     for sink in found.description["sinks"]:
         yield f"{sink['name']} ({sink['kind']})"
-    following = found.counted if found.committed is None else found.counted + found.committed.number + 1
+    # In a copy that was made while the job ran, more than one planned micro-batch may lack its commit. Spark repeats
+    # the last one: it could only be planned when those before were done.
+    begun = found.unfinished or found.committed
+    following = found.counted + (0 if begun is None else begun.number + (begun is found.committed))
     for directory in found.directories:
         yield f"files in {directory}; those of the next micro-batch begin with {prefix_of(following)}"
     for group in found.transactions:

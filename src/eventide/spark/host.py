@@ -34,6 +34,7 @@ from eventide.spark.checkpoint.record import (
     last_committed,
     outline,
     recorded_parallelism,
+    refuse_mixed_logs,
     restore_sources,
     savepoint_of,
 )
@@ -184,6 +185,7 @@ class SparkHost(Host):
             sinks.close()
 
         try:
+            refuse_mixed_logs(self.spark, location)
             savepoint = savepoint_of(self.spark, location, plan, settings)
             values = partial(values_in_force, location, plan.strategies, takes=not is_finishing)
             in_force = there(self.spark, partial(values, keeps=False))

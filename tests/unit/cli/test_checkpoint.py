@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -82,6 +83,14 @@ def test_the_view_says_where_a_job_stands() -> None:
         "  files in /out; those of the next micro-batch begin with part-00000052-",
         "  transactions of Kafka in the group orders",
     ]
+
+
+def test_of_several_micro_batches_without_a_commit_the_last_is_the_next() -> None:
+    """As in a copy that was made while the job ran: Spark repeats the one that it planned last."""
+    found = replace(inspection(), unfinished=MicroBatch(44, NOW_MS - 5_000, NOW_MS - 4_900, None))
+    console = Console(width=1_000, file=StringIO(), markup=False)
+    console.print(view_of(found, None, NOW_MS))
+    assert "those of the next micro-batch begin with part-00000054-" in console.file.getvalue()
 
 
 def test_state_is_shown_where_it_was_counted() -> None:

@@ -96,6 +96,21 @@ def refuse_continued(location: str, started: Sequence[Record]) -> None:
         )
 
 
+def refuse_mixed_logs(spark: SparkSession, location: str) -> None:
+    """Refuse a checkpoint with the commit of a micro-batch, and without its plan: Spark would run earlier ones again.
+
+    Raises:
+        StateError: naming both.
+    """
+    committed, planned = last_committed(spark, location), last_of(spark, location, "offsets")
+    if committed > planned:
+        raise StateError(
+            f"the checkpoint {location} has the commit of micro-batch {committed}, and not its plan, as a copy may that"
+            " was made while the job ran; put back a copy that was made while the job was stopped, or start with a new "
+            "checkpoint location, from a savepoint if there is one"
+        )
+
+
 def append_start(spark: SparkSession, location: str, record: Record) -> None:
     """Write the record of a start after those that a checkpoint has."""
     append_record(spark, location, PLACE, {**record, "start": len(records_of(spark, location)) + 1})
