@@ -37,7 +37,7 @@ SHOWN_ALONE = (
     "lake-tables.md",  # tests/lake
     "real-time-mode.md",  # tests/kafka/test_real_time_mode.py
     "pipelines.md",  # tests/spark/test_pipelines.py
-    "runbook.md",  # symptoms and commands; tests/unit/dashboard/test_alerts.py holds its names
+    "runbook.md",  # symptoms and commands; tests/architecture/test_runbook.py names the tests of each section
 )
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 
