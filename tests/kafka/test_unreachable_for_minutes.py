@@ -28,7 +28,7 @@ MINUTES_S = 125
 """How long a broker is away in a series: longer than the two minutes for which a request is repeated by default."""
 
 MOMENT_S = 25
-"""How long it is away in a single run: longer than it takes until it is idle."""
+"""Time away in a single run: longer than it takes until a split is idle."""
 
 DRIFT_S, WINDOW_S, IDLE_S = 60, 10, 10
 START_MS = 1_700_000_000_000
