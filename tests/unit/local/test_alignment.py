@@ -193,6 +193,20 @@ def test_a_silent_split_holds_the_others_until_it_is_idle():
     assert positions(before[-1])["busy"] == 20
 
 
+def test_a_split_that_is_held_when_all_are_idle_waits_for_nobody():
+    log = Log({"slow": [0], "fast": [0, 100, 101]}, bounded=False, finds_times=True)
+    job = Job(read_all(log, ALIGNED.with_idleness(Duration.of_seconds(3))))
+    batches = job.batches()
+    for _ in range(2):
+        next(batches)
+    job.clock_ms += 10_000
+    assert held(next(batches)) == {"fast"}
+    assert job.checkpoint.facts["log"]["idle"] == ["fast", "slow"]
+    of_source = job.runner.metrics()["log"]
+    assert (of_source["numSplitsHeld"], of_source["heldBy"]) == ({0: 1}, {0: ""})
+    assert positions(next(batches)) == {"slow": 1, "fast": 3}
+
+
 def test_a_source_that_says_that_a_split_is_idle_lets_the_others_go_on():
     log = Log({"quiet": [0, IDLE], "busy": [*range(0, 100, 5)]}, bounded=False)
     assert positions(Job(read_all(log), max_rows=4).run()[-1]) == {"quiet": 2, "busy": 20}

@@ -188,7 +188,7 @@ class AlignmentTask(Task):
                 readings = {
                     ALIGNMENT_DRIFT: 0 if highest is None or low is None else highest - low,
                     SPLITS_HELD: facts[name]["held"],
-                    HELD_BY: _slowest(holder, facts) if facts[name]["held"] else "",
+                    HELD_BY: _slowest(holder, facts) if facts[name]["held"] and holder else "",
                 }
                 shown[name] = {what: ["shown", [[0, value]]] for what, value in readings.items()}
         return {"operators": {}, "functions": [shown]}
