@@ -17,7 +17,7 @@ from eventide.errors import ProgramError, check_is, dead_letter_advice
 from eventide.runtime.chain.chained_operators import ChainedOperator, type_after
 from eventide.runtime.joins.windowed import KeyOfSide
 from eventide.runtime.pickles import captured
-from eventide.runtime.process.operation import Redistribution
+from eventide.runtime.process.operation import Redistribution, RollingOperation
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
 _numbers = itertools.count()
@@ -263,6 +263,14 @@ class OperationTransformation(Transformation):
     @property
     def begins_task(self) -> bool:
         return True
+
+    def known_type(self, *, for_good: bool) -> TypeInformation:
+        if not isinstance(self.operation, RollingOperation):
+            return self.type_info
+        (source,) = self.inputs
+        key = source.key if isinstance(source, KeyTransformation) else None
+        known = source.known_type(for_good=for_good)
+        return self.operation.known_type(OperatorInput(source.type_info, key, known_type=known))
 
     @property
     def is_operator(self) -> bool:

@@ -533,8 +533,9 @@ class _KeyGroupWriter:
         waiting, self._waiting, self.size = self._waiting, [[] for _ in self._waiting], 0
         for subtask, parts in enumerate(waiting):
             if parts:
-                keys = list(chain.from_iterable(keys for _, keys in parts))
-                for content in encoded(self._partitioner.codec, [batch for batch, _ in parts], keys):
+                codec = self._partitioner.codec  # without a type of keys, the receiver finds them
+                keys = [] if codec.key_type is None else list(chain.from_iterable(keys for _, keys in parts))
+                for content in encoded(codec, [batch for batch, _ in parts], keys):
                     yield subtask, content
 
 

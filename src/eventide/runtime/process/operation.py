@@ -61,19 +61,28 @@ class RollingOperation(ProcessOperation):
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
         rolling, value_type = self.processing, source.value_type
-        key, why = _key_on_columns(rolling.function, source)
-        obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
-        if key is None or obstacle is not None:
+        identity = self._identity(source, max_parallelism)
+        key, obstacle = self._key_on_columns(source)
+        if key is None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
-            identity = self._identity(source, max_parallelism)
             return replace(planned, speed=f"element by element, because {obstacle}", identity=identity)
-        spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
+        kind, function = _type_of(source), rolling.function
+        spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=function, key=key, kind=kind)
         partitioner = KeyGroupPartitioner(
             ElementCodec(value_type), key.select, max_parallelism, key_columns=key.columns
         )
-        return PlannedOperator(
-            spec, RollingOperator, (partitioner,), spec.speed, self._identity(source, max_parallelism), (None,)
-        )
+        return PlannedOperator(spec, RollingOperator, (partitioner,), spec.speed, identity, (None,))
+
+    def known_type(self, source: OperatorInput) -> TypeInformation:
+        """The type of its results as it was declared, or as traces find it: that of its elements, if it has columns."""
+        return source.value_type if self._key_on_columns(source)[0] is None else _type_of(source)
+
+    def _key_on_columns(self, source: OperatorInput) -> tuple[Key | None, str]:
+        """The key of elements on columns; None, and why, if it does not run on columns."""
+        function = self.processing.function
+        key, why = _key_on_columns(function, source)
+        obstacle = why if key is None else _obstacle(function, source, key.type_info)
+        return (key, "") if obstacle is None else (None, obstacle)
 
     def _identity(self, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
         """Identity of its state; a reduce function of the user's may come to do what a built-in one did."""
@@ -82,9 +91,14 @@ class RollingOperation(ProcessOperation):
         return identity_of([source], max_parallelism, keeps=_OF_ROLLING) | made
 
 
+def _type_of(source: OperatorInput) -> TypeInformation:
+    """The type of the columns that elements come as: the declared one, or else that of a trace."""
+    return source.known_type or source.value_type
+
+
 def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInformation) -> str | None:
     """Why a rolling aggregation cannot run on columns, and what to change; None if it can."""
-    kind = source.value_type
+    kind = _type_of(source)
     if source.in_batch:
         return "batch mode has only the last result of each key, in the order of timestamps"
     if kind.has_exponents:
@@ -99,7 +113,7 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
 
 def _key_on_columns(function: ReduceFunction[Any], source: OperatorInput) -> tuple[Key | None, str]:
     """How keys are found on columns; None, and why, if columns do not have them, or do not tell them apart."""
-    key, kind = source.key, source.value_type
+    key, kind = source.key, _type_of(source)
     if key is None or kind.is_pickled:
         return None, f"{UNDECLARED}{place_of(function)}"
     names, found = key.columns, key.type_info

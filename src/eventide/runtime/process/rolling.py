@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -31,9 +32,9 @@ from eventide.api.state import (
     ValueStateDescriptor,
 )
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, TypeInformation
 from eventide.common.types import Row
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import (
     Columns,
@@ -251,7 +252,11 @@ def _place_and_type(field: int | str, type_info: TypeInformation) -> tuple[int, 
     if isinstance(type_info, CompositeTypeInfo):
         names, kinds = type_info.field_names, type_info.types
         place = names.index(field) if field in names else field
-        if not isinstance(place, int) or not 0 <= place < len(kinds):
+        if (
+            (isinstance(type_info, DictTypeInfo) and field not in names)
+            or not isinstance(place, int)
+            or not 0 <= place < len(kinds)
+        ):
             return None
         kind = kinds[place]
     else:
@@ -328,15 +333,20 @@ _WORTH_A_STEP = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingSpec(ProcessSpec):
-    """All that describes a rolling aggregation that works on columns, and on objects where it has to."""
+    """All that describes a rolling aggregation that works on columns, and on objects where it has to.
+
+    ``kind`` is the type of its columns: the declared one, or, if none is declared, that of a trace of the functions
+    before it. In the latter case, elements of another type may come at any time, and then it works on objects.
+    """
 
     function: ReduceFunction
     key: Key
+    kind: TypeInformation
 
     @property
     def speed(self) -> str:
         """On columns, and how."""
-        how = "in one pass" if fold_or_none(self.function, self.output_type) else "the next element of all keys at once"
+        how = "in one pass" if fold_or_none(self.function, self.kind) else "the next element of all keys at once"
         return f"columns, {how}"
 
     def describe(self) -> list[tuple[str, str]]:
@@ -414,8 +424,8 @@ class RollingOperator(WithoutClock, Operator):
         Raises:
             NoColumns: if columns would not give the values back as they are.
         """
-        key, kind = self._spec.key, self._spec.output_type
-        columns = Columns.joined([elements.as_columns(kind) for elements in channels])
+        key, kind = self._spec.key, self._spec.kind
+        columns = Columns.joined([_columns_of(elements, kind) for elements in channels])
         arrival = np.arange(len(columns))
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
@@ -437,6 +447,21 @@ class RollingOperator(WithoutClock, Operator):
         sequence = pa.array(np.arange(number, number + len(results)))
         times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
         return Columns(columns.type_info, results, times, sequence)
+
+
+def _columns_of(elements: Elements, kind: TypeInformation) -> Columns:
+    """Elements as columns of a type, which give them back as they are.
+
+    Raises:
+        Guard: if there are none.
+    """
+    columns = elements.columns
+    if columns is None and kind.keeps(elements.values):
+        with suppress(DataError):  # a number beyond 64 bits, or half of a surrogate pair
+            columns = elements.as_columns(kind)
+    if columns is None or columns.type_info != kind:
+        raise Guard("an element of another type than the code before it shows")
+    return columns
 
 
 def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:

@@ -248,12 +248,18 @@ class KeyedColumns(LoadedRows[GrowingColumn]):
         for of_kind, values in self._of_name(name):
             rows = np.flatnonzero(values.where.array[places] != NO_PLACE) if of_kind != kind else _NO_ROWS
             if len(rows) and not kind.keeps(of_kind.from_arrow(values.at(places[rows]))):
-                raise NoColumns("state is stored that columns of its declared type would change")
-        return self.get(name, places, kind)
+                raise NoColumns("state is stored that columns of its type would change")
+        try:
+            return self.get(name, places, kind)
+        except StateError as error:
+            raise NoColumns("state is stored that columns of its type cannot hold") from error
 
     def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
-        """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays."""
-        stored = self._kinds.get(name, kind)
+        """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays.
+
+        They are stored in columns of this type also if the state is declared to have any object.
+        """
+        stored = kind if has_text(kind) else ANYTHING
         self._set(name, places, values if stored == kind else stored.to_arrow(kind.from_arrow(values)), stored)
 
     def clear(self, name: str, places: Numbers) -> None:
