@@ -1,21 +1,16 @@
 """Rolling aggregations of elements whose type only a trace shows: results on columns are those of Python."""
 
-from copy import deepcopy
-from tempfile import TemporaryDirectory
-
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.local.host import LocalHost, begun_from, take_savepoint
-from eventide.local.runner import LocalCheckpoint
+from eventide.local.host import LocalHost
 from eventide.plan.description import explain
 from eventide.runtime.metrics import BATCHES_IN_PYTHON
-from eventide.savepoint.fitting import check_fit
 from support.columns import in_columns
-from support.twin import by_sink, plan_of, runner
+from support.twin import plan_of, run, run_with_cuts, runner
 
 WITHOUT = WatermarkStrategy.no_watermarks()
 KIND = Types.ROW_NAMED(["k", "v", "w"], [Types.STRING(), Types.LONG(), Types.LONG()])
@@ -65,40 +60,16 @@ def shown(results):
     ]
 
 
-def results(plans, cuts):
-    """The results of each micro-batch of a job that goes on with the next plan after each of some micro-batches.
-
-    Before some of these, it goes on from a savepoint; else from a copy of its checkpoint.
-    """
-    checkpoint, found = LocalCheckpoint(), []
-    with TemporaryDirectory() as directory:
-        for number, (one, cut) in enumerate(zip(plans, [*cuts, None], strict=True)):
-            running = runner(one, checkpoint=checkpoint)
-            for batch in running.batches():
-                found.append(by_sink(one, batch))
-                if cut is not None and len(found) == cut[0]:
-                    break
-            else:
-                return found
-            checkpoint = deepcopy(running.checkpoint)
-            if cut[1]:
-                savepoint = take_savepoint(one, running.checkpoint, f"{directory}/{number}")
-                after = plans[number + 1]
-                check_fit(savepoint, after.identity(), after.operators, allow_non_restored=False)
-                checkpoint = begun_from(savepoint, after)
-    return found
-
-
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(deadline=None, max_examples=2 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(data=st.data(), batches=BATCHES)
 def test_jobs_give_what_python_gives_also_where_they_change_from_one_to_the_other(shape, data, batches):
     roll = data.draw(st.sampled_from([*ROLLS]))
-    expected = results([plan(shape, roll, batches, in_python=True)], [])
+    expected = run(plan(shape, roll, batches, in_python=True))
     where = sorted(data.draw(st.sets(st.integers(1, len(batches)), max_size=3)))
     cuts = [(at, data.draw(st.booleans())) for at in where]
     plans = [plan(shape, roll, batches, in_python=data.draw(st.integers(0, 3)) == 0) for _ in range(len(cuts) + 1)]
-    assert shown(results(plans, cuts)) == shown(expected)
+    assert shown(run_with_cuts(plans, cuts)) == shown(expected)
     event(f"with a large number: {any(row.v == LARGE for batch in batches for row in batch)}")
 
 
@@ -125,8 +96,8 @@ def test_only_micro_batches_with_other_elements_run_in_python_and_those_that_mee
 @pytest.mark.parametrize("shape", SHAPES)
 def test_elements_of_one_split_may_be_columns_and_those_of_another_objects(shape):
     batch = [Row("a", LARGE, 0), Row("a", 0, 0), Row("a", LARGE, 0)]
-    python = results([plan(shape, "sum", [batch], in_python=True)], [])
-    assert shown(results([plan(shape, "sum", [batch])], [])) == shown(python)
+    python = run(plan(shape, "sum", [batch], in_python=True))
+    assert shown(run(plan(shape, "sum", [batch]))) == shown(python)
 
 
 @pytest.mark.parametrize("saves", [False, True], ids=["checkpoint", "savepoint"])
@@ -135,7 +106,7 @@ def test_a_map_that_gives_a_field_more_from_a_restart_on_goes_on_with_the_state(
 
     def two(in_python):
         plans = [plan(shape, "highest", batches, in_python) for shape in ("row", "wider row")]
-        return shown(results(plans, [(2, saves)]))
+        return shown(run_with_cuts(plans, [(2, saves)]))
 
     assert two(in_python=False) == two(in_python=True)
     assert "Row(k='b', n=8, x=0.0)" in repr(two(in_python=False)[2])

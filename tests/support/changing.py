@@ -189,14 +189,14 @@ def aggregated(*aggregates, **more):
     return windows(gives=lambda w: w.aggregate(*aggregates), **more)
 
 
-def joined(gives, reach=5, swapped=False):
+def joined(gives, reach=5, swapped=False, key="k"):
     """Rows joined with those of another source."""
 
     def build(stream):
         rows = [[("a", 100, 7, 2)], [("a", 200, 8, 5)], [("b", 300, 9, 400)]]
         other = stream._env.from_source(ScriptedSource(["s"], script(type_of(), rows)), BY_AT, "others", type_of())
         first, second = (other, stream) if swapped else (stream, other)
-        pairs = first.key_by("k").interval_join(second.key_by("k"))
+        pairs = first.key_by(key).interval_join(second.key_by(key))
         return gives(pairs.between(Time.milliseconds(-reach), Time.milliseconds(reach))).uid("joined")
 
     return build

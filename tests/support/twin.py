@@ -1,14 +1,17 @@
 """Helpers for tests of whole programs without Spark: plans, runs of the twin, and small programs."""
 
 from copy import deepcopy
+from tempfile import TemporaryDirectory
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction, RuntimeExecutionMode
 from eventide.datastream.connectors import CollectSink
 from eventide.datastream.functions import ProcessAllWindowFunction
+from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.compiler import compile_plan
 from eventide.plan.graph import SinkTransformation
+from eventide.savepoint.fitting import check_fit
 
 BY_SECOND_FIELD = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
 
@@ -72,6 +75,31 @@ def run_with_restarts(plan, every, max_rows=None):
         else:
             return results
         checkpoint = one.checkpoint
+
+
+def run_with_cuts(plans, cuts):
+    """The results of each micro-batch of a job that goes on as the next of some programs at each cut.
+
+    A cut is the number of micro-batches before it, and whether the next program begins with a savepoint, and not with a
+    copy of the checkpoint.
+    """
+    checkpoint, results = LocalCheckpoint(), []
+    with TemporaryDirectory() as directory:
+        for number, (plan, cut) in enumerate(zip(plans, [*cuts, None], strict=True)):
+            one = runner(plan, checkpoint=checkpoint)
+            for batch in one.batches():
+                results.append(by_sink(plan, batch))
+                if cut is not None and len(results) == cut[0]:
+                    break
+            else:
+                return results
+            checkpoint = deepcopy(one.checkpoint)
+            if cut[1]:
+                savepoint = take_savepoint(plan, one.checkpoint, f"{directory}/{number}")
+                after = plans[number + 1]
+                check_fit(savepoint, after.identity(), after.operators, allow_non_restored=False)
+                checkpoint = begun_from(savepoint, after)
+    return results
 
 
 def values(results, sink=0):

@@ -122,6 +122,11 @@ CHANGES = {
         aggregated(sum_("v"), key=by_key(in_python)),
         "key columns was 'k' and is now 'none'",
     ),
+    "a key selector of a join on columns becomes plain Python": (
+        joined(pairs(), key=lambda row: row["k"] + "!"),
+        joined(pairs(), key=in_python),
+        "stored form was 'IntervalColumns' and is now 'keyed state'",
+    ),
     "a key selector without a declared type becomes plain Python, before windows of whole elements": (
         windows(key=by_key(kind=None)),
         windows(key=by_key(in_python, None)),

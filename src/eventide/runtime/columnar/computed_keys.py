@@ -23,6 +23,31 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def computed_key(key: Key | None, value_type: TypeInformation) -> ComputedKey | str | None:
+    """The key of elements of a type, if a function computes it; None if it consists of fields, or there is none.
+
+    If columns cannot have the key, the reason, and what to change.
+    """
+    if key is None or key.is_columnar:
+        return None
+    if key.columns:
+        return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
+    computed = ComputedKey.of(key, value_type)
+    if isinstance(computed, ComputedKey):
+        return computed
+    return f"the key selector is Python: {computed}; name fields, or declare the key_type"
+
+
+def columns_of_key(
+    fields: Sequence[str], computed: ComputedKey | None, value_type: TypeInformation
+) -> list[pa.DataType]:
+    """The types of the columns of a key that consists of fields of elements of a type, or is computed."""
+    if computed is not None:
+        return computed.types
+    types = {field.name: field.type for field in value_type.arrow_type()} if fields else {}
+    return [types[name] for name in fields]
+
+
 @dataclass(frozen=True, slots=True)
 class ComputedKey:
     """A key that a function computes of each element; ``kind`` is its type, and equal values of it are the same.

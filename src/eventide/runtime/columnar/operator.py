@@ -29,7 +29,7 @@ from eventide.common.typeinfo import TimeWindowTypeInfo, TypeInformation
 from eventide.common.windows import TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
-from eventide.runtime.columnar.computed_keys import ComputedKey
+from eventide.runtime.columnar.computed_keys import ComputedKey, columns_of_key
 from eventide.runtime.columnar.gaps import Gaps
 from eventide.runtime.columnar.layout import (
     BOUNDS,
@@ -178,10 +178,8 @@ class ColumnarWindow(OnColumns):
     @property
     def key_fields(self) -> list[pa.Field]:
         """The columns of the key in tables."""
-        if self.computed is not None:
-            return [pa.field(name, kind) for name, kind in zip(self.keys, self.computed.types, strict=True)]
-        fields = {field.name: field.type for field in self.value_type.arrow_type()}
-        return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+        types = columns_of_key(self.keys, self.computed, self.value_type)
+        return [pa.field(name, kind) for name, kind in zip(key_names(len(types)), types, strict=True)]
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables that it keeps."""

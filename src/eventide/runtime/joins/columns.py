@@ -19,8 +19,10 @@ import pyarrow as pa
 from eventide.api.windows import EventTimeTrigger, Evictor, Trigger, WindowAssigner
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
+from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.computed_keys import ComputedKey, columns_of_key, computed_key
 from eventide.runtime.columnar.layout import (
     PANE,
     Array,
@@ -52,7 +54,8 @@ class Side:
     """One of two streams: the type of its elements, the fields of its key and the selected fields.
 
     Late elements go to the side output ``late_tag``, or are dropped (None). With ``select``, the selector of the key is
-    shown elements that are None, and raises.
+    shown elements that are None, and raises. A ``computed`` key is in no field of elements; then ``keys`` are the names
+    of its columns.
     """
 
     value_type: TypeInformation
@@ -60,27 +63,45 @@ class Side:
     columns: tuple[str, ...]
     late_tag: str | None = None
     select: Callable[[Any], Any] | None = None
+    computed: ComputedKey | None = None
 
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How its elements get to the join."""
-        whole = self.late_tag is not None
-        return ColumnPartitioner(self.value_type, self.keys, self.columns, max_parallelism, self.select, whole=whole)
+        return ColumnPartitioner(
+            self.value_type,
+            self.keys,
+            self.columns,
+            max_parallelism,
+            self.select,
+            whole=self.late_tag is not None,
+            computed=self.computed,
+        )
+
+    @property
+    def fields_of_key(self) -> tuple[str, ...]:
+        """The fields of elements that are the key; none if it is computed."""
+        return () if self.computed is not None else self.keys
 
     @property
     def used_fields(self) -> frozenset[str] | None:
         """The fields that are looked at; None for all of them."""
-        return None if self.late_tag is not None else frozenset({*self.keys, *self.columns})
+        read = frozenset(self.keys) if self.computed is None else self.computed.fields_read(self.value_type)
+        return None if self.late_tag is not None or read is None else read | {*self.columns}
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of kept rows: the key and the selected fields."""
         types = {field.name: field.type for field in self.value_type.arrow_type()}
-        keys = [pa.field(name, types[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+        of_key = columns_of_key(self.keys, self.computed, self.value_type)
+        keys = [pa.field(name, kind) for name, kind in zip(key_names(len(of_key)), of_key, strict=True)]
         fields = [pa.field(name, types[name]) for name in self.columns]
         return pa.schema([*keys, *fields])
 
     def key_in(self, rows: pa.Table, row: int) -> Any:
         """The key of one of some kept rows, as functions know it."""
+        if self.computed is not None:
+            of_key = [rows.column(name).slice(row, 1).combine_chunks() for name in self.keys]
+            return self.computed.kind.from_arrow(self.computed.of_columns(of_key, self.computed.kind))[0]
         kinds = self.value_type.types if isinstance(self.value_type, CompositeTypeInfo) else ()
         types = dict(zip(self.value_type.arrow_type().names, kinds, strict=True))
         columns = zip(key_names(len(self.keys)), self.keys, strict=True)
@@ -91,18 +112,19 @@ class Side:
 def sides_of(
     inputs: Sequence[OperatorInput], gives: Selection | PairFunction, late_tags: Sequence[str | None] = (None, None)
 ) -> tuple[Side, Side]:
-    """The two streams of a join that are keyed by fields."""
-    first, second = (
-        Side(
-            source.value_type,
-            source.key.columns if source.key else (),
-            gives.of_side(number),
-            late_tags[number],
-            source.key.select if source.key else None,
-        )
-        for number, source in enumerate(inputs)
-    )
+    """The two streams of a join whose keys columns can have."""
+    first, second = (_side(source, gives.of_side(number), late_tags[number]) for number, source in enumerate(inputs))
     return first, second
+
+
+def _side(source: OperatorInput, columns: tuple[str, ...], late_tag: str | None) -> Side:
+    key, kind = source.key, source.value_type
+    computed = computed_key(key, kind)
+    if isinstance(computed, str):  # a value from outside has changed since the program asked for the join
+        raise ProgramError(f"a join was to run on columns, and now {computed}; or use in_python(...) for its keys")
+    if key is None or computed is None:
+        return Side(kind, key.columns if key else (), columns, late_tag, key.select if key else None)
+    return Side(kind, tuple(key_names(len(computed.types))), columns, late_tag, key.select, computed)
 
 
 class JoinOnColumns(Protocol):
@@ -184,7 +206,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
     def _receive(self, number: int, parts: list[TablePayload]) -> None:
         rows = joined_rows(parts)
         side = self.sides[number]
-        self.take(number, rows if side.late_tag is None else unpacked(rows, side.keys, side.columns))
+        self.take(number, rows if side.late_tag is None else unpacked(rows, side.fields_of_key, side.columns))
 
 
 _GOES = "__goes"

@@ -9,6 +9,7 @@ from typing import Any
 from eventide.api.functions import ProcessJoinFunction
 from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.columnar.computed_keys import ComputedKey
 from eventide.runtime.columnar.layout import obstacle_of_watermarks
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.as_of import AsOf, AsOfColumns, AsOfColumnsOperator
@@ -167,9 +168,10 @@ def _on_columns(
     is_union: bool = False,
 ) -> PlannedOperator:
     sides, gives = spec.sides, spec.gives
+    inputs = [_with_kind(source, side.computed) for source, side in zip(inputs, sides, strict=True)]
     fields = {
         "stored form": type(spec).__name__,
-        "key columns": " = ".join(", ".join(side.keys) for side in sides),
+        "key columns": " = ".join(", ".join(side.fields_of_key) or "computed" for side in sides),
         "kept fields": in_words(str(side.schema.remove_metadata()).replace("\n", ", ") for side in sides),
         WHOLE_ELEMENTS: in_words(str(source.value_type) for source in inputs),
     }
@@ -182,3 +184,10 @@ def _on_columns(
         tuple(side.used_fields for side in sides),
         is_union=is_union,
     )
+
+
+def _with_kind(source: OperatorInput, computed: ComputedKey | None) -> OperatorInput:
+    """An input with the type of its key that a function computes."""
+    if source.key is None or computed is None:
+        return source
+    return replace(source, key=replace(source.key, type_info=computed.kind))

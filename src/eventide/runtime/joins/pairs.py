@@ -21,6 +21,7 @@ from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
+from eventide.runtime.elements.elements import types_of_fields
 from eventide.runtime.elements.ordering import equal_runs
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import results_of, user_function_error
@@ -305,7 +306,9 @@ def obstacle_of_function(
             return "a field of the elements has a name as tables have for themselves, which begins with __"
     obstacle = obstacle_of_keys(keys, types)
     for key in () if obstacle is not None else keys:
-        kind = Types.PICKLED_BYTE_ARRAY() if key is None else key.type_info
-        if not all(map(is_exact, kind.types if isinstance(kind, CompositeTypeInfo) else [kind])):
-            return f"columns do not tell keys of type {kind} apart as Python does; key by text, whole numbers or times"
+        if key is not None and key.columns and not all(map(is_exact, types_of_fields(key.type_info))):
+            return (
+                f"columns do not tell keys of type {key.type_info} apart as Python does; key by text, whole numbers or "
+                "times"
+            )
     return obstacle

@@ -26,6 +26,7 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.windows import TimeWindow
 from eventide.joins import JoinedColumn
+from eventide.runtime.columnar.computed_keys import computed_key
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import results_of
 from eventide.runtime.tasks.operator import Key
@@ -225,12 +226,13 @@ class Selection:
 
 def obstacle_of_keys(keys: Sequence[Key | None], types: Sequence[TypeInformation]) -> str | None:
     """Why keys of elements of these types cannot be compared on columns, and what to change; None if they can."""
+    kinds: dict[str, None] = {}
     for key, kind in zip(keys, types, strict=True):
-        if key is not None and not key.columns:
-            return f"{key.why_no_fields(kind)}; name fields instead"
-        if key is not None and not key.is_columnar:
-            return f"columns cannot tell keys of type {key.type_info} apart; name plain fields"
-    kinds = {str(key.type_info): None for key in keys if key is not None}
+        computed = computed_key(key, kind)
+        if isinstance(computed, str):
+            return computed
+        if key is not None:
+            kinds[str(key.type_info if computed is None else computed.kind)] = None
     if len(kinds) > 1:
         return f"the keys of both sides have different types, {' and '.join(kinds)}; declare the same for both"
     return None

@@ -25,7 +25,7 @@ from eventide.api.windows import (
 )
 from eventide.api.windows.triggers import unpurged
 from eventide.common.typeinfo import CompositeTypeInfo, Types
-from eventide.runtime.columnar.computed_keys import ComputedKey
+from eventide.runtime.columnar.computed_keys import ComputedKey, computed_key
 from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
@@ -108,13 +108,14 @@ class WindowOperation:
             contents = contents.incremental
         if isinstance(contents, AggregatedColumns) and isinstance(function, ColumnResult):
             source = _by_field(source)
-            obstacle, computed = _key_on_columns(source)
+            computed = computed_key(source.key, source.value_type)
+            obstacle = computed if isinstance(computed, str) else None
             obstacle = obstacle or _obstacle(spec) or obstacle_of_gaps(spec.assigner, self.dead_letters)
             if source.in_batch and _follows_clock(spec.assigner):
                 obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
-            if obstacle is None:
+            if obstacle is None and not isinstance(computed, str):
                 return self._on_columns(spec, contents, source, computed, max_parallelism)
         else:
             obstacle = _python_in(spec)
@@ -237,19 +238,6 @@ def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: Opera
     elif spec.needs_clock:
         kind = ClockOperator
     return kind(spec, backend, context)
-
-
-def _key_on_columns(source: OperatorInput) -> tuple[str | None, ComputedKey | None]:
-    """Why keys cannot be on columns, and what to change, if they cannot; and the key, if a function computes it."""
-    key = source.key
-    if key is None or key.is_columnar:
-        return None, None
-    if key.columns:
-        return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields", None
-    computed = ComputedKey.of(key, source.value_type)
-    if isinstance(computed, ComputedKey):
-        return None, computed
-    return f"the key selector is Python: {computed}; name fields, key_by('…'), or declare the key_type", None
 
 
 def _obstacle(spec: WindowSpec) -> str | None:

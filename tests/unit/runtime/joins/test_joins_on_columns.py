@@ -94,7 +94,7 @@ def _paid(order, payment):
 def test_explain_says_of_an_as_of_join_of_elements_what_it_says_of_one_on_columns():
     orders, payments = _streams()
     by_name = orders.key_by("id").as_of_join(payments.key_by("f0"))
-    by_function = orders.key_by(lambda order: order["id"] + 0).as_of_join(payments.key_by("f0"))
+    by_function = orders.key_by(in_python(lambda order: order["id"])).as_of_join(payments.key_by("f0"))
     fields = left("who"), right("f2")
     described = [
         dict(plan_of(joined).operators[0].describe())
@@ -115,8 +115,8 @@ def test_explain_says_of_an_as_of_join_of_elements_what_it_says_of_one_on_column
 @pytest.mark.parametrize(
     ("join", "reason"),
     [
-        (_interval(lambda order: order["id"] + 0), "the key selector is Python: it does not return fields (line "),
-        (_windowed(lambda order: order["id"] + 0), "the key selector is Python: it does not return fields (line "),
+        (_interval(lambda order: id(order) and order["id"]), "the key selector is Python: it uses id (line "),
+        (_windowed(lambda order: id(order) and order["id"]), "the key selector is Python: it uses id (line "),
         (_windowed().evictor(CountEvictor.of(9)), "looks at single elements"),
         (_windowed().trigger(PurgingTrigger.of(EventTimeTrigger.create())), "leave trigger(...) out"),
     ],
