@@ -32,7 +32,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import StateError, UserFunctionError
 from eventide.local.host import begun_from, take_savepoint
-from eventide.runtime.columnar import keyed_operators, operator
+from eventide.runtime.columnar import keyed_operators, operator, partitioner
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
 from eventide.runtime.window import operation
@@ -232,7 +232,7 @@ def test_computed_keys_of_sessions_whose_elements_bring_their_gaps(batches, key,
 @given(ONE_SPLIT.map(unique_times), FIXED, st.integers(0, 20), st.integers(1, 3))
 def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows, bound, at_once):
     by_name, by_call = (program(batches, windows, key, bound) for key in ("k", by_function))
-    with mock.patch.object(splits, "_CHUNK", 1), mock.patch.object(operator, "_ROWS_AT_ONCE", at_once):
+    with mock.patch.object(splits, "_CHUNK", 1), mock.patch.object(partitioner, "_ROWS_AT_ONCE", at_once):
         assert_equal(by_name, by_call)
 
 

@@ -15,7 +15,7 @@ from eventide.errors import ProgramError
 from eventide.local.file_sink import LocalFiles, is_of_files
 from eventide.pickling.pickles import bring
 from eventide.plan.job import JobPlan, SinkSpec
-from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, Frame
+from eventide.runtime.exchange.frames import ALIGNMENT, METRICS, REACHED, Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.runtime.pickles import Copies
@@ -29,6 +29,7 @@ from eventide.runtime.sources.offsets import (
     ranges_between,
     source_ends,
 )
+from eventide.runtime.sources.reached import Reached
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.runtime.state.backend import Backend, MemoryBackend
 from eventide.runtime.tasks.stage import Stage
@@ -56,8 +57,8 @@ class LocalCheckpoint:
 
     ``timers`` say when, by the clock, a subtask has to run without data too. ``planned`` is the micro-batch that was
     begun last, until it is done: one that fails is repeated as it was, at the same time by the clock. ``facts`` say how
-    far the sources have come that wait for each other. ``restore`` gives a subtask its share of a savepoint, when it
-    first runs.
+    far the sources have come that wait for each other, ``reached`` where operators stand that tell tasks of sources.
+    ``restore`` gives a subtask its share of a savepoint, when it first runs.
     """
 
     offsets: dict[str, Offsets] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class LocalCheckpoint:
     batch: int = 0
     planned: PlannedBatch | None = None
     facts: Facts = field(default_factory=dict)
+    reached: Reached | None = None
     restore: Callable[[Stage, int, Backend], None] | None = None
 
 
@@ -217,12 +219,13 @@ class LocalRunner:
         facts = self.checkpoint.facts
         for frame in waiting.pop((ALIGNMENT, 0), []):
             facts = frame.content["sources"]
+        reached = Reached.told(self.checkpoint.batch, (frame.content for frame in waiting.pop((REACHED, 0), [])))
         said = [frame.content for frame in waiting.pop((METRICS, 0), [])]
         elements = self._deliver(waiting)
         batch = self.checkpoint.batch
         self.checkpoint.offsets, self.checkpoint.state, self.checkpoint.timers = ends, state, timers
         self.checkpoint.batch, self.checkpoint.planned = batch + 1, None
-        self.checkpoint.facts = facts
+        self.checkpoint.facts, self.checkpoint.reached = facts, reached
         for spec in self._sources:
             spec.source.commit({part: at["position"] for part, at in ends.get(spec.name, {}).items()})
         took_ms = round((time.monotonic() - began) * 1000)
@@ -238,7 +241,8 @@ class LocalRunner:
             count = max(1 if is_over else 0, min(len(ranges), self._plan.parallelism))
             for number, dealt in enumerate(dealt_out(ranges, count)):
                 own = self._opened.source(place, number)
-                task = SourceTask(own, number, clock_ms)
+                watermarks = own.watermarks_before(self.checkpoint.batch, self.checkpoint.reached)
+                task = SourceTask(own, number, clock_ms, watermarks)
                 for frame in task.read_ranges(own.source, dealt, is_over and number == 0):
                     yield _through_bytes(frame)
 

@@ -216,7 +216,7 @@ class _Compiler:
         sources = tuple(self._source(node) for node in self._nodes if isinstance(node, InputTransformation))
         tasks = [self._task(node) for node in self._heads]
         audience = audience_of(tasks)
-        sources = tuple(replace(s, audience=audience) if isinstance(s, SourceSpec) else s for s in sources)
+        sources = tuple(_heard(s, tasks, audience) if isinstance(s, SourceSpec) else s for s in sources)
         tasks = [replace(task, audience=audience, in_batch=self._in_batch) for task in tasks]
         self._warn_of_limits()
         depth = max(self._stage.values(), default=0)
@@ -316,6 +316,7 @@ class _Compiler:
             identity=operator.identity | {"functions": function_names(node, operator)},
             speed=operator.speed,
             broadcast_input=operator.broadcast_input,
+            tells_watermark=operator.tells_watermark,
         )
         return spec
 
@@ -426,6 +427,13 @@ class _Compiler:
         sources = [source for source in reachable([node]) if isinstance(source, SourceTransformation)]
         if endless is not None and not self._in_batch and any(source.source.may_end() for source in sources):
             raise ProgramError(f"{self._names[node.number]!r} would not end with its input: {endless}")
+
+
+def _heard(source: SourceSpec, tasks: Iterable[TaskSpec], audience: str) -> SourceSpec:
+    """Return a copy of a source that knows its audience, and the operators in it that tell its tasks something."""
+    targets = {edge.target for edge in source.root.all_edges()}
+    telling = [task for task in tasks if isinstance(task, OperatorTaskSpec) and task.tells_watermark]
+    return replace(source, audience=audience, telling={t.number: t.id for t in telling if t.number in targets})
 
 
 def _operation(node: OperationTransformation) -> Operation:

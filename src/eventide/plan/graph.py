@@ -301,9 +301,17 @@ class OperationTransformation(Transformation):
                 source.is_punctuated and not in_batch,
                 in_batch,
                 source.known_type(for_good=True),
+                _from_sources(source),
             )
             for source in self.inputs
         )
+
+
+def _from_sources(stream: Transformation) -> bool:
+    """Whether the tasks of sources send all elements of a stream on, and eventide plans some of these sources."""
+    made_by = heads([stream])
+    is_planned = any(isinstance(head, SourceTransformation) for head in made_by)
+    return is_planned and all(isinstance(head, InputTransformation) for head in made_by)
 
 
 class SideOutputTransformation(Transformation):

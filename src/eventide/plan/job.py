@@ -184,14 +184,15 @@ class JobPlan:
         Raises:
             ProgramError: if one of them must, and there is no location.
         """
-        standing = _below(location, "eventide-alignment")
+        standing, reached_in = _below(location, "eventide-alignment"), _below(location, "eventide-reached")
         sources = tuple(
-            _with_storage(source, _below(location, f"eventide-sources/{number}"), standing)
+            _with_storage(source, _below(location, f"eventide-sources/{number}"), standing, reached_in)
             if isinstance(source, SourceSpec)
             else source
             for number, source in enumerate(self.sources, start=1)
         )
-        return replace(self, sources=sources, stages=tuple(stage.with_storage(standing) for stage in self.stages))
+        stages = tuple(stage.with_storage(standing, reached_in) for stage in self.stages)
+        return replace(self, sources=sources, stages=stages)
 
     def with_strategies(self, changed: Strategies) -> JobPlan:
         """Return a copy of the job whose watermark strategies have other values; settings of hosts come after this."""
@@ -253,9 +254,10 @@ class JobPlan:
         return program_identity(self.sources, operators, self.sinks, self.parallelism, self.max_parallelism)
 
 
-def _with_storage(spec: SourceSpec, storage: str | None, standing: str | None) -> SourceSpec:
+def _with_storage(spec: SourceSpec, storage: str | None, standing: str | None, reached_in: str | None) -> SourceSpec:
     alignment = None if spec.alignment is None else replace(spec.alignment, storage=standing)
-    return replace(spec, source=spec.source.for_job(spec.name, storage, spec.job_parameters), alignment=alignment)
+    source = spec.source.for_job(spec.name, storage, spec.job_parameters)
+    return replace(spec, source=source, alignment=alignment, reached_in=reached_in)
 
 
 def _below(location: str | None, place: str) -> str | None:

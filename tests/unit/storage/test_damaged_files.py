@@ -13,6 +13,7 @@ from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.invoke import CallMark
+from eventide.runtime.sources.reached import Reached
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.strategies import ask_for, strategies_at, values_in_force
 from eventide.storage import Folder
@@ -24,6 +25,13 @@ def alignment(place):
 
     AlignmentFolder(place).write({"number": 3, "sources": {"log": {"splits": {"a": 1_700_000_000_000}, "idle": []}}})
     return lambda: AlignmentFolder(place).latest()
+
+
+def reached(place):
+    from eventide.spark.query.shared_files import ReachedFolder
+
+    ReachedFolder(place).write(Reached(3, "audience", {"window": 1_700_000_000_000}))
+    return lambda: ReachedFolder(place).latest()
 
 
 def runs(place):
@@ -124,6 +132,7 @@ def job_of_a_directory(place):
 IN_TEXT = [transactions, job_of_a_directory]
 KINDS = [
     alignment,
+    reached,
     runs,
     gone,
     finished,

@@ -15,9 +15,10 @@ from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles
 from eventide.connectors.file_system.sink import NO_LEFTOVERS, PartFiles, new_stage
 from eventide.errors import StateError
+from eventide.runtime.sources.reached import Reached
 from eventide.spark import connect
 from eventide.spark.connect import ResultFiles
-from eventide.spark.query.shared_files import AlignmentFolder
+from eventide.spark.query.shared_files import AlignmentFolder, ReachedFolder
 from support.disks import Disk, NthChange, outcome
 
 
@@ -145,6 +146,20 @@ def test_what_sources_wait_by_is_what_the_younger_run_says(stalls, tmp_path):
 
     for _, place in stalls(lambda number: write(number, range(1, 5)), younger):
         assert AlignmentFolder(place).latest() == {"log": {"splits": {"a": 8}}}
+
+
+def test_where_operators_stand_is_what_the_younger_run_says(stalls, tmp_path):
+    def write(number, batches, watermark):
+        folder = ReachedFolder(str(tmp_path / str(number)))
+        for batch in batches:
+            folder.write(Reached(batch, "audience", {"window": watermark + batch}))
+
+    def younger(number):
+        write(number, range(4, 8), 100)
+        return str(tmp_path / str(number))
+
+    for _, place in stalls(lambda number: write(number, range(1, 5), 0), younger):
+        assert ReachedFolder(place).latest() == Reached(7, "audience", {"window": 107})
 
 
 def rows(batch, frame):

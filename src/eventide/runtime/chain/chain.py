@@ -20,6 +20,7 @@ from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
+from eventide.runtime.exchange.dividing import DividingPartitioner, DividingWriter
 from eventide.runtime.exchange.frames import (
     BY_ELEMENT,
     END_OF_BATCH,
@@ -75,9 +76,21 @@ class ChainNode:
         nodes = tuple(node.with_partitioner(partitioner) for node in self.nodes)
         return replace(self, nodes=nodes, edges=tuple(replace(e, partitioner=partitioner) for e in self.edges))
 
+    def knowing(self, watermarks: Mapping[int, int]) -> ChainNode:
+        """Return a copy for tasks that know at which watermarks some operators stand, by their numbers."""
+        nodes = tuple(node.knowing(watermarks) for node in self.nodes)
+        return replace(self, nodes=nodes, edges=tuple(_knowing(edge, watermarks) for edge in self.edges))
+
     def all_edges(self) -> list[Edge]:
         """The edges that leave the task, in a defined order."""
         return sorted((e for node in self.all_nodes() for e in node.edges), key=lambda e: e.address)
+
+
+def _knowing(edge: Edge, watermarks: Mapping[int, int]) -> Edge:
+    partitioner, watermark = edge.partitioner, watermarks.get(edge.target)
+    if watermark is None or not isinstance(partitioner, DividingPartitioner):
+        return edge
+    return replace(edge, partitioner=partitioner.knowing(watermark))
 
 
 class ChannelOutput:
@@ -86,7 +99,7 @@ class ChannelOutput:
     ``task`` is the index of the task, and ``slot`` says which subtask gets the elements that are not keyed.
     ``watermarks_of`` are by the number of their assigner. An ``observer`` sees the timestamps of a split. All channels
     of the task have the ``shared`` writers in common, by the address of their edge; their owner gives away what is in
-    them.
+    them. Where such a writer divides elements, the channel has one of its own beside it.
     """
 
     def __init__(
@@ -110,9 +123,14 @@ class ChannelOutput:
         self._moment = moment or Moment()
         self._observer = observer
         shared = shared or {}
-        self._own = [edge for edge in root.all_edges() if edge.address not in shared]
-        self._writers = dict(shared)
-        self._writers |= {edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks) for edge in self._own}
+        apart = {at: writer.apart() for at, writer in shared.items() if isinstance(writer, DividingWriter)}
+        self._own = [edge for edge in root.all_edges() if edge.address not in shared or edge.address in apart]
+        self._writers = {**shared, **apart}
+        self._writers |= {
+            edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks)
+            for edge in self._own
+            if edge.address not in apart
+        }
         self.waiting_bytes = 0
         """About how many bytes its elements in all writers take."""
 

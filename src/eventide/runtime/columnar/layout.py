@@ -63,9 +63,14 @@ class TablePayload:
 
     def __len__(self) -> int:
         """How many elements it stands for."""
-        if ROWS in self.table.column_names:
+        if self.is_aggregated:
             return int(pc.sum(self.table.column(ROWS)).as_py() or 0)
         return len(self.table)
+
+    @property
+    def is_aggregated(self) -> bool:
+        """Whether its rows are partial aggregates."""
+        return ROWS in self.table.column_names
 
     @property
     def is_unread(self) -> bool:

@@ -1,14 +1,13 @@
 """Base of columnar windows: where they stand, what is late, and how their tables become results.
 
-``ColumnarWindow`` describes such an operator as plain data. ``ColumnPartitioner`` is the way to it: rows are aggregated
-before they leave, and distributed by the hash of their key.
+``ColumnarWindow`` describes such an operator as plain data.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,8 @@ from eventide.api.windows import (
     WindowAssigner,
 )
 from eventide.api.windows.triggers import unpurged
-from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TimeWindowTypeInfo, TypeInformation
 from eventide.common.windows import TimeWindow
-from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.computed_keys import ComputedKey, columns_of_key
 from eventide.runtime.columnar.gaps import Gaps
@@ -35,27 +32,21 @@ from eventide.runtime.columnar.layout import (
     BOUNDS,
     COUNT,
     FIRE,
-    GAP,
     PANE,
-    SEQUENCE,
     VALUE,
     WINDOW,
     Array,
     OnColumns,
-    TableCodec,
     TablePayload,
     joined_rows,
     key_names,
     numbers_in,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, RegularPanes, arrived, panes_of, windows_of
-from eventide.runtime.elements.elements import Columns, Elements, frame_slices, types_of_fields
-from eventide.runtime.elements.keys import key_column, owners
-from eventide.runtime.exchange.selected_keys import extracted_keys, selectors
-from eventide.runtime.invoke import calling
+from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
+from eventide.runtime.elements.elements import Columns, Elements, types_of_fields
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.tasks.operator import Key, OperatorContext, Receive, WithoutClock
-from eventide.runtime.tracing.reasons import BatchInPython
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,8 @@ class ColumnarWindow(OnColumns):
     all elements). ``result_type`` is the type of results: fields of the key, the window where windows have times, and
     one for each aggregate. ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that
     elements are put into the order of their timestamps. ``counts`` says which elements fire a window; None if none
-    does. A ``computed`` key is in no field of elements; then ``keys`` are the names of its columns.
+    does. A ``computed`` key is in no field of elements; then ``keys`` are the names of its columns. ``from_sources``
+    says that the tasks of sources send elements here, and know how far the operator had come.
     """
 
     name: str
@@ -95,6 +87,7 @@ class ColumnarWindow(OnColumns):
     in_batch: bool = False
     counts: Counts | None = None
     computed: ComputedKey | None = None
+    from_sources: bool = False
 
     @property
     def ships_elements(self) -> bool:
@@ -103,13 +96,26 @@ class ColumnarWindow(OnColumns):
 
     @property
     def aggregates_first(self) -> bool:
-        """Whether elements are aggregated before the shuffle.
+        """Whether all elements are aggregated before the shuffle."""
+        return self._may_aggregate and not self.ships_elements
+
+    @property
+    def aggregates_in_time(self) -> bool:
+        """Whether elements are aggregated before the shuffle where late ones are wanted as they are: if none is late.
+
+        In batch execution no task knows how far the operator had come.
+        """
+        return self._may_aggregate and self.ships_elements and self.from_sources and not self.in_batch
+
+    @property
+    def _may_aggregate(self) -> bool:
+        """Whether partial aggregates of elements give what elements give.
 
         Not where the order of elements decides which are late (sessions), counts, or shows in a result, nor where some
         have no window.
         """
         by_trigger = self.counts is not None or self.is_continuous or self.fires_alone
-        in_order = self.one_by_one or by_trigger or self.aggregation.keeps_order or self.ships_elements
+        in_order = self.one_by_one or by_trigger or self.aggregation.keeps_order
         return self.panes is not None and not self.panes.has_gaps and not in_order
 
     @property
@@ -196,7 +202,7 @@ class ColumnarWindow(OnColumns):
 
     def partitioner(self, max_parallelism: int, key: Key | None) -> ColumnPartitioner:
         """How elements get here that have a key; None for windows over all elements."""
-        first = self.pane_aggregation() if self.aggregates_first else None
+        first = self.pane_aggregation() if self.aggregates_first or self.aggregates_in_time else None
         return ColumnPartitioner(
             self.value_type,
             self.keys,
@@ -210,6 +216,7 @@ class ColumnarWindow(OnColumns):
             sorted_by_time=self.in_batch,
             gaps=self.gaps,
             computed=self.computed,
+            lateness_ms=self.lateness_ms,
         )
 
     def pane_aggregation(self) -> PaneAggregation:
@@ -406,154 +413,3 @@ class Outputs(Gathered):
         number = numbers_in(partials, column)
         bounds = np.array([(w.start, w.end, w.max_timestamp()) for w in windows], np.int64)[number]
         self.add(partials, (bounds[:, 0], bounds[:, 1]), bounds[:, 2])
-
-
-_ROWS_AT_ONCE = 1 << 22
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnPartitioner:
-    """Elements leave as tables for an operator on columns.
-
-    With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
-    Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
-    are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
-    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. Elements
-    that are None are shown to ``select``, the selector of their keys, which raises; it is None if there are no keys.
-    With ``gaps``, each row has one. The columns of a ``computed`` key always leave, and have the names ``keys``.
-    """
-
-    value_type: TypeInformation
-    keys: tuple[str, ...]
-    columns: tuple[str, ...]
-    max_parallelism: int
-    select: Callable[[Any], Any] | None
-    first: PaneAggregation | None = None
-    whole: bool = False
-    timed: bool = True
-    clocked: bool = False
-    sorted_by_time: bool = False
-    gaps: Gaps | None = None
-    computed: ComputedKey | None = None
-    codec: TableCodec = field(default_factory=TableCodec)
-
-    @property
-    def mixes_splits(self) -> bool:
-        """Partial aggregates have no order, so that all splits of a task share them."""
-        return self.first is not None
-
-    def describe(self) -> str:
-        """How elements travel, for ``explain``."""
-        dealt = f"by column {', '.join(self.keys)}" if self.keys else "all together"
-        if self.computed is not None:
-            dealt = self.computed.describe()
-        if self.first is not None:
-            return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
-        return f"{dealt}, as columns" + (
-            " of whole elements, because late ones go to a side output" if self.whole else ""
-        )
-
-    def user_functions(self) -> list[tuple[str, Any]]:
-        """The key selector, if it computes keys and is an object."""
-        return [] if self.computed is None else selectors(self.computed.select)
-
-    def open(self, producer: str, slot: int, subtasks: int) -> _AggregateWriter:
-        """An empty writer of the task with a slot."""
-        return _AggregateWriter(self, producer, subtasks)
-
-    def columns_of(self, columns: Columns) -> dict[str, pa.Array]:
-        """The columns of elements that leave, or that are aggregated first."""
-        if self.timed and (columns.timestamps is None or columns.timestamps.null_count):
-            raise DataError(
-                "an element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
-                "strategy with a timestamp assigner"
-            )
-        values = columns.values
-        by_field = () if self.computed is not None else self.keys
-        content = {VALUE: values} if self.whole else value_columns(values, by_field, self.columns)
-        time = {}
-        if self.timed or self.sorted_by_time:
-            times = columns.timestamps_or_nulls()
-            time[TIMESTAMP] = times.fill_null(MIN_MS) if times.null_count else times
-        elif self.clocked:
-            time[TIMESTAMP] = pa.array(np.zeros(len(columns), np.int64))
-        return {**content, **time, SEQUENCE: columns.sequence}
-
-
-def value_columns(values: pa.Array, keys: tuple[str, ...], columns: Iterable[str]) -> dict[str, pa.Array]:
-    """The columns that an operator needs of elements: those of the key, renamed, and some more."""
-    names = [field.name for field in values.type]
-    fields = dict(zip(names, values.flatten(), strict=True))
-    by = {name: key_column(fields[key]) for name, key in zip(key_names(len(keys)), keys, strict=True)}
-    return by | {name: fields[name] for name in columns}
-
-
-def unpacked(rows: pa.Table, keys: tuple[str, ...], columns: Iterable[str]) -> pa.Table:
-    """Rows of whole elements with what an operator needs of them beside: columns of key and others."""
-    beside = value_columns(rows.column(VALUE).combine_chunks(), keys, columns)
-    return pa.table({**beside, **{name: rows.column(name) for name in rows.column_names}})
-
-
-class _AggregateWriter:
-    def __init__(self, partitioner: ColumnPartitioner, producer: str, subtasks: int) -> None:
-        self._partitioner = partitioner
-        self._producer = producer
-        self._subtasks = subtasks
-        self._rows: list[pa.Table] = []
-        self._partials: list[pa.Table] = []
-        self._sent = 0
-        self.size = 0
-
-    def add(self, batch: Elements) -> BatchInPython | None:
-        partitioner, in_python = self._partitioner, None
-        columns = batch.as_columns(partitioner.value_type)
-        if partitioner.select is not None and columns.values.null_count:
-            extracted_keys(partitioner.select, batch)
-        beside: dict[str, pa.Array] = {}
-        if partitioner.computed is not None:
-            keys, reason = partitioner.computed.columns(columns)
-            beside.update(zip(partitioner.keys, keys, strict=True))
-            in_python = None if reason is None else BatchInPython(self._producer, reason)
-        if partitioner.gaps is not None:
-            beside[GAP], of_gaps = partitioner.gaps.column(columns)
-            in_python = in_python or of_gaps
-        with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(pa.table({**partitioner.columns_of(columns), **beside}))
-            self.size += len(batch)
-            if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
-                self._aggregate(partitioner.first)
-        return in_python
-
-    def _aggregate(self, first: PaneAggregation) -> None:
-        if self._rows:
-            self._partials.append(first.partial(pa.concat_tables(self._rows)))
-        self._rows, self.size = [], 0
-
-    def take(self) -> Iterator[tuple[int, bytes]]:
-        partitioner = self._partitioner
-        if partitioner.first is not None:
-            self._aggregate(partitioner.first)
-        waiting = self._partials or self._rows
-        self._rows, self._partials, self.size = [], [], 0
-        if not waiting:
-            return
-        table = pa.concat_tables(waiting)
-        if partitioner.first is not None and len(waiting) > 1:
-            table = partitioner.first.merge(table)
-        for subtask, part in self._dealt_out(table):
-            for start, rows in frame_slices(part):
-                self._sent += 1
-                yield subtask, partitioner.codec.encode(part.slice(start, rows), self._sent)
-
-    def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        partitioner = self._partitioner
-        by: Mapping[str, pa.ChunkedArray] | pa.Table = table
-        if partitioner.whole and partitioner.computed is None:
-            by = value_columns(table.column(VALUE).combine_chunks(), partitioner.keys, ())
-        columns = [by[name] for name in key_names(len(partitioner.keys))]
-        owner = owners(columns, partitioner.max_parallelism, self._subtasks)
-        if owner is None:
-            yield 0, table
-            return
-        for subtask in range(self._subtasks):
-            yield subtask, table.filter(pa.array(owner == subtask))

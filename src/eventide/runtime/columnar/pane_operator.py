@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from eventide.api.windows import ContinuousEventTimeTrigger
 from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.errors import StateError
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.layout import (
     FIRE,
@@ -57,7 +58,12 @@ class PaneOperator(OfPanes, ColumnarOperator):
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements, or partial aggregates of them, to their panes."""
-        partials = self._of_partials(parts) if self.spec.aggregates_first else self._of_rows(parts)
+        made = []
+        if aggregated := [part for part in parts if part.is_aggregated]:
+            made.append(self._of_partials(aggregated))
+        if rows := [part for part in parts if not part.is_aggregated]:
+            made.append(self._of_rows(rows))
+        partials = made[0] if len(made) == 1 else self.first.merge(pa.concat_tables(made))
         self._add({self.panes.number_of(start): table for start, table in slices_by(partials, PANE)})
 
     def _add(self, added: dict[int, pa.Table]) -> None:
@@ -110,11 +116,26 @@ class PaneOperator(OfPanes, ColumnarOperator):
         until = self.last_late()
         late_panes = [pane for pane in pc.unique(panes).to_pylist() if self._windows_at(pane).stop - 1 <= until]
         if late_panes:
+            self._check_that_none_is_wanted()
             late = pc.is_in(panes, value_set=pa.array(late_panes))
             gone = partials.filter(late).group_by(PANE).aggregate([(ROWS, "sum")])
             self.count_late(self.panes.last_of(numbers_in(gone, PANE)), numbers_in(gone, f"{ROWS}_sum"))
             partials = partials.filter(pc.invert(late))
         return partials if len(parts) == 1 else self.first.merge(partials)
+
+    def _check_that_none_is_wanted(self) -> None:
+        """Check that partial aggregates may be late: not where late elements are wanted, which they no longer have.
+
+        Raises:
+            StateError: if they may not.
+        """
+        if self.spec.ships_elements:
+            raise StateError(
+                f"elements came to {self.spec.name!r} aggregated, and they are late, so they cannot go to the side "
+                f"output {self.spec.late_tag!r}: a file below the job's checkpoint is wrong that says how far the "
+                "operator had come. Delete the folder eventide-reached there, and start the job again; it goes on from "
+                "its checkpoint. Please report this, with the program"
+            )
 
     def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""

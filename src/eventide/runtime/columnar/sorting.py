@@ -23,7 +23,8 @@ from eventide.runtime.columnar.layout import (
     numbers_in,
     obstacle_of_watermarks,
 )
-from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
+from eventide.runtime.columnar.operator import Gathered
+from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import no_timestamp

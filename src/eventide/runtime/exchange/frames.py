@@ -21,6 +21,9 @@ METRICS = -1
 ALIGNMENT = -2
 """The target of the frame that says where sources stand that wait for each other; the host keeps its content."""
 
+REACHED = -3
+"""The target of the frame that says which watermark an operator stands at; the host keeps its content."""
+
 _ALIGNED = 16
 _HEADER = struct.Struct("<BiiiI")
 
@@ -317,9 +320,9 @@ class Inbox:
 
 def _piece(due: list[_Waiting], size: int) -> tuple[list[_Waiting], int | None]:
     """The frames of one piece, and the number up to which elements are taken of them; None: all are."""
-    if any(one.number is None for one in due):
-        count = sum(1 for total in accumulate(one.weight for one in due) if total <= size)
-        return (due, None) if count >= len(due) else (due[: max(1, count)], None)
+    if unnumbered := [one for one in due if one.number is None]:  # they come first, so that the others stay in order
+        count = sum(1 for total in accumulate(one.weight for one in unnumbered) if total <= size)
+        return (due, None) if count >= len(due) else (unnumbered[: max(1, count)], None)
     by_number = sorted(due, key=lambda one: one.number or 0)
     total = 0
     for at, one in enumerate(by_number):

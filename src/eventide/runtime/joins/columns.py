@@ -36,8 +36,9 @@ from eventide.runtime.columnar.layout import (
     slices_by,
     with_keys_of,
 )
-from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
+from eventide.runtime.columnar.operator import Gathered
 from eventide.runtime.columnar.panes import WITH_PANES, OfPanes, Panes, arrived, later
+from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
 from eventide.runtime.columnar.stores import KeyedTable, PaneStore
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ordering import spread

@@ -87,12 +87,14 @@ class SplitRange:
 class PlannedSource:
     """A source as a process sees it that plans micro-batches, and runs nothing of what comes after it; picklable.
 
-    With ``alignment``, its splits wait for those of others.
+    With ``alignment``, its splits wait for those of others. The folder ``reached_in`` says where operators stand that
+    tell its tasks; None if none does.
     """
 
     name: str
     source: Source
     alignment: SourceAlignment | None
+    reached_in: str | None = None
 
     def standing(self, facts: Facts) -> AlignmentStanding | None:
         """Where the source stands among others, by what the last micro-batch has reached; None if it does not wait."""

@@ -21,6 +21,7 @@ from eventide.runtime.invoke import Search, user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import PlannedSource, SplitRange
+from eventide.runtime.sources.reached import Reached
 from eventide.runtime.sources.splits import WAITING_BYTES, ReaderOutput, SourceOutput, SplitReader
 
 _WAITING = 262_144
@@ -54,7 +55,9 @@ class SourceSpec(ChainSpec):
     ``fields`` are those of its elements that anything uses; None if whole elements are. ``audience`` is a name for the
     operators that wait for what sources say: another one for others, or where they expect other splits. With
     ``alignment``, its splits wait for others. ``dead_letters`` is the side output of what it cannot read.
-    ``is_pruned`` says that its elements come without fields that they were declared with.
+    ``is_pruned`` says that its elements come without fields that they were declared with. ``telling`` are the operators
+    that tell its tasks at which watermark they stand, with their ids by number; a host may keep that ``reached_in`` a
+    folder.
     """
 
     source: Source
@@ -63,6 +66,8 @@ class SourceSpec(ChainSpec):
     alignment: SourceAlignment | None = None
     dead_letters: str | None = None
     is_pruned: bool = False
+    telling: Mapping[int, str] = field(default_factory=dict)
+    reached_in: str | None = None
 
     def pruned(self) -> SourceSpec:
         """Return a copy whose source may leave out unused columns, and sorts out bad elements if that is wanted."""
@@ -79,7 +84,12 @@ class SourceSpec(ChainSpec):
     @property
     def planned(self) -> PlannedSource:
         """The part of it that plans micro-batches."""
-        return PlannedSource(self.name, self.source, self.alignment)
+        return PlannedSource(self.name, self.source, self.alignment, self.reached_in if self.telling else None)
+
+    def watermarks_before(self, batch: int, reached: Reached | None) -> dict[int, int]:
+        """Where operators stand when a micro-batch begins, by their numbers; only those of which that is certain."""
+        known = {} if reached is None else reached.watermarks_before(batch, self.audience)
+        return {number: known[id_] for number, id_ in self.telling.items() if id_ in known}
 
 
 def _is_part(kind: TypeInformation, whole: TypeInformation, fields: Iterable[str]) -> bool:
@@ -92,9 +102,14 @@ def _is_part(kind: TypeInformation, whole: TypeInformation, fields: Iterable[str
 
 
 class SourceTask:
-    """One task of a source during one micro-batch, at a time by the clock; ``task`` is the task index."""
+    """One task of a source during one micro-batch, at a time by the clock; ``task`` is the task index.
 
-    def __init__(self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS) -> None:
+    ``watermarks`` are those that operators stand at, by their numbers, as far as they are known.
+    """
+
+    def __init__(
+        self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS, watermarks: Mapping[int, int] | None = None
+    ) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
         self._metrics = Metrics(limits=spec.dead_letter_limits, search=spec.search.begin(task, clock_ms))
@@ -104,7 +119,8 @@ class SourceTask:
         self._clock_ms = clock_ms
         self._dead_letters = spec.dead_letters if isinstance(spec, SourceSpec) else None
         self._is_pruned = isinstance(spec, SourceSpec) and spec.is_pruned
-        self._output = ReaderOutput(spec.name, spec.root, task, self._metrics, clock_ms)
+        root = spec.root.knowing(watermarks) if watermarks else spec.root
+        self._output = ReaderOutput(spec.name, root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Sequence[SplitRange], ends_source: bool) -> Iterator[Frame]:
         """Read parts of splits; ``ends_source`` is set in the one task that says that the whole source has ended."""

@@ -231,7 +231,8 @@ class OperatorInput:
 
     ``key`` is None for a stream without keys. ``is_punctuated`` says that a watermark may come between any two
     elements. With ``in_batch``, an operator with ``sort_inputs`` takes elements in the order of their timestamps.
-    ``known_type`` is what traces know of the type of its elements; None for no more than is declared.
+    ``known_type`` is what traces know of the type of its elements; None for no more than is declared. ``from_sources``
+    says that the tasks of sources send all of them, and eventide plans some of these sources.
     """
 
     value_type: TypeInformation
@@ -239,6 +240,7 @@ class OperatorInput:
     is_punctuated: bool = False
     in_batch: bool = False
     known_type: TypeInformation | None = None
+    from_sources: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,7 @@ class PlannedOperator:
         used_fields: for each input, the fields of its elements that it uses; None if it takes whole elements.
         broadcast_input: the input whose elements come before those of the others at one point, if there is one.
         is_union: whether watermarks see its inputs as one, as those of a union.
+        tells_watermark: whether it tells the tasks of sources at which watermark it stands.
     """
 
     spec: OperatorSpec
@@ -264,6 +267,7 @@ class PlannedOperator:
     used_fields: tuple[frozenset[str] | None, ...] = ()
     broadcast_input: int | None = None
     is_union: bool = False
+    tells_watermark: bool = False
 
 
 class Operation(Protocol):

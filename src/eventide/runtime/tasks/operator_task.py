@@ -18,10 +18,12 @@ from eventide.runtime.exchange.frames import (
     END_OF_BATCH,
     END_OF_INPUT,
     PIECE_BYTES,
+    REACHED,
     START_OF_BATCH,
     Edge,
     Frame,
     Inbox,
+    Signal,
     WatermarkReport,
 )
 from eventide.runtime.exchange.partitioners import Codec
@@ -42,7 +44,8 @@ class OperatorTaskSpec(TaskSpec):
     """The tasks of an operator; ``codecs`` say how the elements of each edge travel, ``input_of`` where they lead.
 
     ``operator`` describes it, and ``open`` makes it of its description. Elements of the ``broadcast_input``, if there
-    is one, come before those of other inputs at one point.
+    is one, come before those of other inputs at one point. If it ``tells_watermark``, its first subtask says where it
+    stands after each micro-batch: all have the same watermark, because all hear the same sources.
     """
 
     operator: OperatorSpec
@@ -50,6 +53,7 @@ class OperatorTaskSpec(TaskSpec):
     codecs: dict[int, Codec]
     input_of: dict[int, int]
     broadcast_input: int | None = None
+    tells_watermark: bool = False
 
     @property
     def needs_clock(self) -> bool:
@@ -154,6 +158,9 @@ class OperatorTask(Task):
             yield from report_frames(edge, self._reports_on(edge))
         self._store()
         self._observer.end_batch(inbox, self._valve, self._operator.held())
+        if self._spec.tells_watermark and self._subtask == 0:
+            content = {"audience": self._spec.audience, "watermarks": {self._spec.id: self._valve.watermark}}
+            yield Frame(REACHED, 0, Signal.METRICS, END_OF_BATCH, 0, "", content)
 
     @property
     def next_clock_ms(self) -> int | None:

@@ -19,12 +19,14 @@ from eventide.runtime.tasks.task import TaskSpec
 class Stage:
     """The operators whose inputs all come from sources and from stages before; ``number`` counts from 1.
 
-    One that ``keeps_clock`` may run when only the clock has gone on even if nothing in it needs that now.
+    One that ``keeps_clock`` may run when only the clock has gone on even if nothing in it needs that now. A host may
+    keep where its operators stand ``reached_in`` a folder.
     """
 
     number: int
     tasks: tuple[TaskSpec, ...]
     keeps_clock: bool = False
+    reached_in: str | None = None
 
     @property
     def name(self) -> str:
@@ -50,10 +52,15 @@ class Stage:
         """Identity of each operator's state, by the operator's id."""
         return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
 
-    def with_storage(self, location: str | None) -> Stage:
-        """Return a copy for a job that keeps, below a location, the progress of sources that wait for each other."""
-        tasks = (replace(t, storage=location) if isinstance(t, AlignmentTaskSpec) else t for t in self.tasks)
-        return replace(self, tasks=tuple(tasks))
+    def with_storage(self, standing: str | None, reached_in: str | None) -> Stage:
+        """Return a copy for a job that keeps things in folders.
+
+        Args:
+            standing: the folder for the progress of sources that wait for each other.
+            reached_in: the folder for where operators stand.
+        """
+        tasks = (replace(t, storage=standing) if isinstance(t, AlignmentTaskSpec) else t for t in self.tasks)
+        return replace(self, tasks=tuple(tasks), reached_in=reached_in)
 
     @property
     def storage(self) -> str | None:

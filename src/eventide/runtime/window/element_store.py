@@ -19,7 +19,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
-from eventide.runtime.columnar.operator import value_columns
+from eventide.runtime.columnar.partitioner import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import (
     Elements,

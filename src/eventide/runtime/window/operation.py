@@ -169,6 +169,7 @@ class WindowOperation:
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
             (window.used_fields,),
+            tells_watermark=window.aggregates_in_time,
         )
 
     def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
@@ -186,6 +187,7 @@ class WindowOperation:
             one_by_one=source.is_punctuated and not follows_clock,
             in_batch=source.in_batch,
             counts=_counts(spec),
+            from_sources=source.from_sources,
         )
 
     def _identity(self, spec: object, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
@@ -336,6 +338,11 @@ def _name_of(function: object) -> str:
 def _why_fast(window: ColumnarWindow) -> str:
     if window.aggregates_first:
         return "aggregated before the shuffle"
+    if window.aggregates_in_time:
+        return (
+            "aggregated before the shuffle, but for rows that may be late, because late ones go to a side output; the "
+            "first micro-batch sends all rows"
+        )
     if window.ships_elements:
         return (
             "rows go through the shuffle, because late ones go to a side output; without side_output_late_data they "

@@ -44,11 +44,12 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.spark.query.shared_files import AlignmentFolder
+from eventide.spark.query.shared_files import AlignmentFolder, ReachedFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from eventide.runtime.sources.reached import Reached
     from eventide.spark.query.frame_rows import OutputOfSink
 
 try:
@@ -127,11 +128,13 @@ def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOf
 def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: Any) -> Iterator[pa.RecordBatch]:
     from eventide.runtime.sources.task import SourceTask
     from eventide.spark.query.frame_rows import batches_of
-    from eventide.spark.query.worker import opened_source, settled
+    from eventide.spark.query.worker import number_of_batch, opened_source, settled
 
-    place, ranges, ends, clock_ms = part
+    place, ranges, ends, clock_ms, reached = part
     spec = opened_source(payload, place)
-    task = SourceTask(spec, place, clock_ms)
+    batch = None if reached is None else number_of_batch()
+    watermarks = None if batch is None else spec.watermarks_before(batch, reached)
+    task = SourceTask(spec, place, clock_ms, watermarks)
     return settled(batches_of(task.read_ranges(spec.source, ranges, ends), ids, to))
 
 
@@ -197,12 +200,14 @@ class _Tasks:
     def _source(self) -> Source:
         return self._spec.source
 
-    def _partitions(self, start: Offsets, end: Offsets, clock_ms: int) -> Sequence[InputPartition]:
+    def _partitions(
+        self, start: Offsets, end: Offsets, clock_ms: int, reached: Reached | None = None
+    ) -> Sequence[InputPartition]:
         ranges = ranges_between(self._source, start, end)
         ends = source_ends(self._source, start, end)
         count = max(1 if ends else 0, min(len(ranges), len(self._ids)))
         return [
-            InputPartition((place, dealt, ends and place == 0, clock_ms))
+            InputPartition((place, dealt, ends and place == 0, clock_ms, reached))
             for place, dealt in enumerate(dealt_out(ranges, count))
         ]
 
@@ -291,7 +296,10 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             begin, reached = unpacked(start), unpacked(end)
             self._resume(reached)
             clock_ms = clock_of(end)  # an older version of eventide, and PySpark 4.1, have logged none
-            return self._partitions(begin, reached, _now_ms() if clock_ms is None else clock_ms)
+            clock_ms = _now_ms() if clock_ms is None else clock_ms
+            folder = self._spec.reached_in
+            told = None if folder is None else ReachedFolder(folder).latest()
+            return self._partitions(begin, reached, clock_ms, told)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Take note that the data before an offset have been handled."""

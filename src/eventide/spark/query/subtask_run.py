@@ -16,12 +16,13 @@ from typing import IO, Any
 from pyspark.sql import Row
 
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.runtime.exchange.frames import ALIGNMENT, REACHED, Frame
+from eventide.runtime.sources.reached import Reached
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.copied import CopiedState
 from eventide.spark.query.frame_rows import FRAME_ROW
-from eventide.spark.query.shared_files import AlignmentFolder, Runs
-from eventide.spark.query.worker import opened_stage, settled
+from eventide.spark.query.shared_files import AlignmentFolder, ReachedFolder, Runs
+from eventide.spark.query.worker import number_of_batch, opened_stage, settled
 from eventide.storage import writing
 from eventide.storage.local_copies import LocalCopies
 
@@ -136,11 +137,16 @@ class SubtaskRun:
             opened_savepoint(*self.savepoint).restore(stage, self.subtask, backend)
         planner = None if self.runs is None else self.runs.planner_of(clock_ms)
         run = stage.run(self.subtask, backend, clock_ms, planner)
+        told: list[dict[str, Any]] = []
         for frame in run.run(frames):
-            if frame.target != ALIGNMENT:
+            if frame.target == REACHED:
+                told.append(frame.content)
+            elif frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self.ids[frame.subtask], frame.to_bytes())
             elif stage.storage is not None:
                 AlignmentFolder(stage.storage).write(frame.content)
+        if told and stage.reached_in is not None:
+            _keep(told, stage.reached_in)
         if self.has_timers:
             self._set_timer(run.next_clock_before_ms, run.next_clock_ms)
 
@@ -157,6 +163,14 @@ class SubtaskRun:
                 self.handle.deleteTimer(timer_ms)
         if time_ms is not None:
             self.handle.registerTimer(time_ms)
+
+
+def _keep(told: list[dict[str, Any]], folder: str) -> None:
+    """Keep where operators stand after this micro-batch, if Spark says which it is."""
+    batch = number_of_batch()
+    reached = None if batch is None else Reached.told(batch, told)
+    if reached is not None:
+        ReachedFolder(folder).write(reached)
 
 
 def _of_one_subtask(rows: Iterator[Row]) -> Iterator[Row]:

@@ -90,6 +90,13 @@ def opened_sink(payload: bytes) -> SinkSpec:
     return spec
 
 
+def number_of_batch() -> int | None:
+    """The number of the micro-batch that this task is part of; None if Spark does not say it."""
+    context = TaskContext.get()
+    number = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    return None if number is None else int(number)
+
+
 _ANY = -1
 """Stands for the index of every subtask."""
 

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from eventide.aggregates import count, sum_
-from eventide.common import Row, Time, Types
-from eventide.datastream import OutputTag
+from eventide.aggregates import collect_list, count, sum_
+from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
+from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.errors import EventideError
-from eventide.runtime.columnar import operator
+from eventide.runtime.columnar import operator, partitioner
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import VALUE
 from eventide.testing import local_environment
@@ -34,7 +34,7 @@ def test_a_key_and_window_have_one_result_where_rows_are_aggregated_several_time
     windows, monkeypatch
 ):
     at_once = results(windows)
-    monkeypatch.setattr(operator, "_ROWS_AT_ONCE", 8_192)
+    monkeypatch.setattr(partitioner, "_ROWS_AT_ONCE", 8_192)
     assert results(windows) == at_once
 
 
@@ -50,6 +50,58 @@ def test_an_element_that_is_none_has_no_key(windows, key):
     assert plan.operators[0].speed.startswith("columns")
     with pytest.raises(EventideError, match="NoneType"):
         run(plan)
+
+
+STREAMING = RuntimeExecutionMode.STREAMING
+SENDS_SOME = "columns, aggregated before the shuffle, but for rows that may be late"
+SENDS_ALL = "columns, rows go through the shuffle"
+
+
+@pytest.mark.parametrize(
+    ("change", "mode", "aggregate", "speed"),
+    [
+        (lambda stream: stream, STREAMING, count(), SENDS_SOME),
+        (lambda stream: stream.filter(lambda row: row.amount > 0), STREAMING, count(), SENDS_SOME),
+        (lambda stream: stream.union(beside(stream, BY_SECOND_FIELD)), STREAMING, count(), SENDS_SOME),
+        (lambda stream: stream.union(beside(stream, SUPPLIED)), STREAMING, count(), SENDS_ALL),
+        (lambda stream: stream.key_by("user").sum("amount"), STREAMING, count(), SENDS_ALL),
+        (lambda stream: stream, RuntimeExecutionMode.BATCH, count(), SENDS_ALL),
+        (lambda stream: stream, STREAMING, collect_list("amount"), SENDS_ALL),
+    ],
+)
+def test_explain_says_whether_elements_are_aggregated_before_the_shuffle_where_late_ones_are_wanted(
+    change, mode, aggregate, speed
+):
+    stream = local_environment().from_collection([], ROW).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    windowed = change(stream).key_by("user").window(TumblingEventTimeWindows.of(SECONDS(5)))
+    plan = plan_of(windowed.side_output_late_data(OutputTag("late", ROW)).aggregate(aggregate), mode=mode)
+    window = plan.operators[-1]
+    assert window.speed.startswith(speed)
+    edges = [edge for part in (*plan.sources, *plan.operators) for edge in part.root.all_edges()]
+    said = [edge.partitioner.describe() for edge in edges if edge.target == window.number]
+    (says,) = {text for text in said if text != "watermarks alone"}
+    assert "as columns of whole elements, because late ones go to a side output" in says
+    assert ("aggregated before the shuffle" in says) == (speed == SENDS_SOME)
+    telling = {name for source in plan.sources for name in source.telling.values()}
+    assert telling == ({window.id} if speed == SENDS_SOME else set())
+
+
+def beside(stream, strategy):
+    """A stream from another source."""
+    return stream.get_execution_environment().from_collection([], ROW).assign_timestamps_and_watermarks(strategy)
+
+
+class Silent(WatermarkGenerator):
+    is_periodic = True
+
+    def on_event(self, event, event_timestamp, output):
+        pass
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+SUPPLIED = WatermarkStrategy.for_generator(Silent).with_timestamp_assigner(lambda row, _: row.time)
 
 
 @pytest.mark.parametrize("late", [None, OutputTag("late", ROW)])

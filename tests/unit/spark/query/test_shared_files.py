@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import ProgramError
+from eventide.runtime.sources.reached import Reached
 from eventide.spark import connect
-from eventide.spark.query.shared_files import AlignmentFolder, Runs, begun
+from eventide.spark.query.shared_files import AlignmentFolder, ReachedFolder, Runs, begun
 from eventide.storage import Folder
 
 
@@ -31,6 +32,23 @@ def test_a_micro_batch_that_is_run_again_writes_the_same_place(tmp_path):
         folder.write({"number": number, "sources": facts(watermark)})
     assert folder.latest() == facts(20)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_last_file_says_where_operators_stand(tmp_path):
+    folder, reader = ReachedFolder(str(tmp_path / "reached")), ReachedFolder(f"file://{tmp_path}/reached")
+    assert reader.latest() is None
+    for batch in range(7, 17):
+        reached = Reached(batch, "audience", {"window": 10 * batch, "other": -1})
+        folder.write(reached)
+        assert reader.latest() == reached
+    assert len(list((tmp_path / "reached").iterdir())) == 3
+
+
+def test_a_process_that_cannot_reach_the_place_tries_it_once_and_goes_on():
+    folder = ReachedFolder("nowhere://checkpoint")
+    with pytest.warns(UserWarning, match="elements that might be late are sent on one by one: .*nowhere://checkpoint"):
+        folder.write(Reached(1, "audience", {"window": 1}))
+    assert ReachedFolder("nowhere://checkpoint").latest() is None, "it would warn again"
 
 
 def test_a_place_that_cannot_be_opened_is_said(tmp_path):
