@@ -283,3 +283,14 @@ def test_only_what_was_reached_in_the_micro_batch_before_counts():
         job.step(step)
         job.runner.checkpoint.reached = older
     assert [[row["t"] for row, _ in late] for _, late in job.results] == [[], [], [30], [35]]
+
+
+def test_late_elements_of_several_splits_are_in_order_however_the_input_is_cut():
+    times = [1, 25, *range(2, 6), 26]
+    entries = [[(split, Row(k="a", t=time, v=1)) for split in "st" for time in some] for some in (times[:2], times[2:])]
+    steps = [Step(batch, 10, False, False, False, "the last") for batch in entries]
+    plan = program(steps, TumblingEventTimeWindows(10), "k", bound=0, splits=["s", "t"], subtasks=1)
+    for piece in range(500, 5_000, 500):
+        with mock.patch.object(operator_task, "PIECE_BYTES", piece):
+            results, _, _ = run(plan, steps)
+        assert [row["t"] for row, _ in results[1][1]] == [2, 2, 3, 3, 4, 4, 5, 5]
