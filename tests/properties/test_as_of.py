@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, RuntimeExecutionMode
+from eventide.datastream.functions import in_python
 from eventide.errors import ProgramError
 from eventide.joins import left, right
 from eventide.testing import ScriptedSource, local_environment
@@ -23,8 +24,9 @@ MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecution
 FIELDS = left("key"), left("at"), left("n"), right("at").alias("since"), right("n").alias("of")
 
 
+@in_python
 def by_function(element):
-    return element.key or element.key
+    return element.key
 
 
 def program(elements, versions, how, *, bound=0, lateness=0, mode=RuntimeExecutionMode.STREAMING, key="key"):

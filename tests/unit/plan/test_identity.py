@@ -268,7 +268,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         .uid("w")
     )
     first = lambda w: w[0]  # noqa: E731 - a lambda shows as such
-    line = first.__code__.co_firstlineno
+    line, of_contents = (function.__code__.co_firstlineno for function in (first, Contents.process))
     text = explain(plan_of(result.map(first), result.get_side_output(late)))
     assert text.splitlines() == [
         "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
@@ -277,8 +277,8 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
         "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'TumblingEventTimeWindows.process': element by element when a window fires, on columns until then, "
-        "because Contents (line 19 of twin.py) is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on "
-        "columns, 2 subtask(s)",
+        f"because Contents (line {of_contents} of twin.py) is Python; aggregate(sum_('…'), …) of eventide.aggregates "
+        "would run on columns, 2 subtask(s)",
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
