@@ -179,7 +179,7 @@ def start_aligned(folder: Path, drift_ms: int, checkpoint: str = "checkpoint", p
 
 
 def has_come_to(folder: Path, job: JobClient, slow: int, fast: int) -> None:
-    """Wait until so many elements of each source are written, and no more that could be."""
+    """Wait until exactly these numbers of elements are written, and the job has nothing more to do."""
 
     def written() -> list[str]:
         return sorted(line for part in (folder / "out").glob("part-*") for line in part.read_text().splitlines())

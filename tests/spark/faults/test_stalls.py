@@ -31,7 +31,7 @@ _MOST_STALLS = 4
 """A job ends at some time; further stalls are those of another one."""
 
 _FURTHER_BATCHES = 2
-"""A run is stopped at the latest when it has planned so many micro-batches, so that the next ones have work to do."""
+"""The most micro-batches that a run plans before it is stopped, so that the next runs have work to do."""
 
 _ON_DISK = "rename,renameat,renameat2,fsync,fdatasync"
 _SLOW = f"{_ON_DISK}:delay_enter=2000000:when=2+7"

@@ -357,9 +357,12 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             self._has_resumed = True
 
     def _rest(self) -> None:
-        """Where there was nothing the last time, let a moment go by before the source is asked again."""
+        """Where there was nothing the last time, let a moment go by before the source is asked again.
+
+        A source that is being planned in a thread is asked nothing else meanwhile.
+        """
         left = self._asked + _REST_S - time.monotonic()
-        if self._rests and left > 0 and not self._source.wait(left):
+        if self._rests and left > 0 and (self._under_way is not None or not self._source.wait(left)):
             time.sleep(left)
         self._asked = time.monotonic()
 
