@@ -138,7 +138,7 @@ class SavepointReader:
         self._check(uid)
         widening = Widening({}, {}, self._savepoint.declared(uid))
         for table in self._savepoint.keyed_rows(uid):
-            yield from map(widening.of_row, table.to_pylist())
+            yield from widening.of_rows(table).to_pylist()
 
     def _check(self, uid: str) -> None:
         operators = self._savepoint.header.program["operators"]

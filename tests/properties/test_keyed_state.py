@@ -1,8 +1,9 @@
 """Keyed state against a dict, with restarts at any point, and extents so small that they are put together all the time.
 
-And as the rows of a savepoint, which come in any order, some at a time.
+And as the rows of a savepoint, which come in any order.
 """
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from eventide.common.windows import TimeWindow
 from eventide.runtime.state import extents
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.savepoint.rows import KeyRows, keep_values, rows_of_extents
+from eventide.savepoint import rows as savepoint_rows
+from eventide.savepoint.rows import KEYED, KeyRows, keep_values, rows_of_extents
 
 KEYS = st.integers(0, 40) | st.text("ab", max_size=2) | st.tuples(st.integers(0, 2), st.booleans())
 NAMESPACES = st.sampled_from([None, "w", ("t", "u"), TimeWindow(0, 10), TimeWindow(5, 10)])
@@ -103,7 +105,7 @@ _TIMERS = st.lists(st.tuples(st.integers(0, 9), KEYS, NAMESPACES), unique=True, 
 
 
 @given(_ENTRIES, _TIMERS, st.data())
-def test_the_rows_of_a_savepoint_become_the_same_state_however_they_are_cut(entries, timers, data):
+def test_the_rows_of_a_savepoint_become_the_same_state_in_any_order(entries, timers, data):
     backend, again = MemoryBackend(), MemoryBackend()
     keyed = KeyedState(backend, 4)
     for at, value in entries.items():
@@ -111,11 +113,10 @@ def test_the_rows_of_a_savepoint_become_the_same_state_however_they_are_cut(entr
     for timer in timers:
         keyed.event_timers.register(*timer)
     keyed.flush()
-    waiting = data.draw(st.permutations([*rows_of_extents(backend, KeyRows("operator", "", 4))]))
-    while waiting:
-        size = data.draw(st.integers(1, len(waiting)))
-        keep_values(waiting[:size], again, 4)
-        waiting = waiting[size:]
+    rows = pa.concat_tables([KEYED.empty_table(), *rows_of_extents(backend, KeyRows("operator", "", 4))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(savepoint_rows, "_ROWS_AT_ONCE", data.draw(st.integers(1, 10)))
+        keep_values(rows.take(pa.array(data.draw(st.permutations(range(len(rows)))), pa.int64())), again)
     expected, found = KeyedState(backend, 4), KeyedState(again, 4)
     assert found.all_entries() == expected.all_entries()
     assert found.event_timers.all() == expected.event_timers.all()

@@ -150,10 +150,21 @@ def plain_loads(data: bytes) -> Any:
     """
     try:
         return _Plain(io.BytesIO(data)).load()
-    except StateError:
-        raise
+    except _NotPlain as error:
+        module, name = error.args
+        raise StateError(
+            f"the stored data should be plain values, and have {name} of the module {module}; restore a backup of them"
+        ) from None
     except Exception as error:  # of whatever kind: the data may be anything
         raise StateError(f"the stored data cannot be read: {error!r}") from error
+
+
+def plain_or(data: bytes, otherwise: _T) -> Any | _T:
+    """Load plain values, as :func:`plain_loads`; return the other value where it would raise."""
+    try:
+        return _Plain(io.BytesIO(data)).load()
+    except Exception:  # of whatever kind: the data may be anything
+        return otherwise
 
 
 def copied(part: _T) -> _T:
@@ -177,9 +188,11 @@ class _Plain(pickle.Unpickler):
     """Makes nothing but what has a form of its own in pickles."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise StateError(
-            f"the stored data should be plain values, and have {name} of the module {module}; restore a backup of them"
-        )
+        raise _NotPlain(module, name)
+
+
+class _NotPlain(Exception):
+    """A pickle names what it may not: a module, and a class or a function in it."""
 
 
 class _OfProgram(Reader):

@@ -173,19 +173,23 @@ class Widening:
             if name in becomes_of
         }
 
-    def of_row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row of state by key."""
-        convert = self._of_values(row)
-        return row if convert is None else {**row, "value_pickle": dumps(convert(loads(row["value_pickle"])))}
+    def of_rows(self, rows: pa.Table) -> pa.Table:
+        """Rows of state by key."""
+        if not any(self._declared.values()) and not any(self._elements):
+            return rows
+        return _with_values(rows, map(self._value_of, rows.to_pylist()))
 
-    def of_broadcast(self, row: dict[str, Any], name: str) -> dict[str, Any]:
-        """A row of the broadcast state of a name."""
+    def of_broadcast(self, rows: pa.Table, name: str) -> pa.Table:
+        """Rows of the broadcast state of a name."""
         convert = self._broadcast.get(name)
         if convert is None:
-            return row
-        key = loads(row["key_pickle"])
-        (value,) = loads(row["value_pickle"])
-        return {**row, "value_pickle": dumps((convert({key: value})[key],))}
+            return rows
+        pickles = zip(*(rows.column(name).to_pylist() for name in ("key_pickle", "value_pickle")), strict=True)
+        return _with_values(rows, (_of_broadcast(loads(key), loads(value), convert) for key, value in pickles))
+
+    def _value_of(self, row: dict[str, Any]) -> Any:
+        convert = self._of_values(row)
+        return row["value_pickle"] if convert is None else dumps(convert(loads(row["value_pickle"])))
 
     def _of_values(self, row: Mapping[str, Any]) -> Callable[[Any], Any] | None:
         """Return the conversion of the value of a row; None if it stays."""
@@ -205,6 +209,15 @@ class Widening:
             return None
         convert = self._elements[0]
         return lambda kept: [_element(value, convert) for value in kept]
+
+
+def _with_values(rows: pa.Table, pickles: Iterable[bytes]) -> pa.Table:
+    at = rows.column_names.index("value_pickle")
+    return rows.set_column(at, rows.schema.field(at), pa.array([*pickles], rows.schema.field(at).type))
+
+
+def _of_broadcast(key: object, value: tuple[Any], convert: Conversion) -> bytes:
+    return dumps((convert({key: value[0]})[key],))
 
 
 def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

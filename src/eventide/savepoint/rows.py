@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.common.typeinfo import type_info_from_arrow
-from eventide.errors import EventideError, StateError
-from eventide.pickling.pickles import dumps, is_pickle, loads, plain_loads
+from eventide.errors import EventideError
+from eventide.pickling.pickles import dumps, is_pickle, loads, plain_or
 from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
-from eventide.runtime.elements.keys import group_of, stable_hash
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.keys import groups_of_hashes, hashes_of, stable_hash
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Bucket, Column, owned
+from eventide.runtime.state.bucket import KINDS_OF_TIME, PLAIN, TIMES, Bucket, Column
 from eventide.runtime.state.bucket_store import BucketStore, read_buckets
 from eventide.runtime.state.chunks import StoredChunks
-from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.rows_of_keys import buckets_of
-from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
+from eventide.runtime.state.extents import RowStore
+from eventide.runtime.state.rows_of_keys import buckets_of, put_buckets, rows_of_timers, timer_columns
+from eventide.runtime.state.timers import Numbers, TimerColumns
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 
 VALUE, EVENT_TIMER, CLOCK_TIMER, WINDOW = "value", "event timer", "clock timer", "window"
@@ -91,7 +94,8 @@ PART = b"part"
 """Under this, the schema of a table names the part of the operator's state that it is."""
 
 _LONGEST = 1_000
-StateRow: TypeAlias = dict[str, Any]
+_NOT_PLAIN = object()
+_ROWS_AT_ONCE = 65_536
 _NUMBER = "number of chunk"
 
 
@@ -109,89 +113,110 @@ def text_of_value(pickled: bytes) -> str | None:
     >>> text_of_value(dumps(("a", 1))), text_of_value(dumps(TypeError()))
     ("('a', 1)", None)
     """
-    try:
-        return text_of(plain_loads(pickled))
-    except StateError:
-        return None
+    value = plain_or(pickled, _NOT_PLAIN)
+    return None if value is _NOT_PLAIN else text_of(value)
 
 
 class KeyRows:
-    """The keys of an operator as they are written into rows."""
+    """Makes rows of the keys of an operator, or of a part of its state.
+
+    Args:
+        operator: its id.
+        part: the part; empty for its own keys.
+        max_parallelism: the number of key groups.
+    """
 
     def __init__(self, operator: str, part: str, max_parallelism: int) -> None:
-        self._of_all = {**dict.fromkeys(KEYED.names), "operator": operator, "part": part}
+        self._of_all = {"operator": operator, "part": part}
         self._max_parallelism = max_parallelism
 
-    def columns(self, key: object, key_hash: int | None) -> StateRow:
-        """A row for a key, but for what is kept of it."""
-        group = None if key_hash is None else group_of(key_hash, self._max_parallelism)
-        of_key = {"key": text_of(key), "key_pickle": dumps_anyway(key), "key_hash": key_hash, "key_group": group}
-        return {**self._of_all, **of_key}
+    def of(self, keys: Sequence[Any], hashes: pa.Array) -> pa.Table:
+        """Columns that rows of some keys have in common; a hash is null where the class of a key is not here."""
+        known = hashes.fill_null(0).to_numpy(zero_copy_only=False)
+        groups = groups_of_hashes(known, self._max_parallelism).astype(np.int32)
+        are_unknown = hashes.is_null().to_numpy(zero_copy_only=False)
+        pickle = dumps if _are_plain(keys) else dumps_anyway
+        return pa.table(
+            {
+                "key_group": pa.array(groups, mask=are_unknown),
+                "key_hash": hashes,
+                "key": pa.array(_texts_of(keys), pa.string()),
+                "key_pickle": pa.array(list(map(pickle, keys)), pa.binary()),
+            }
+        )
+
+    def rows(self, of_keys: pa.Table, kind: str, **of_rows: Any) -> pa.Table:
+        """Rows of a kind: what each has of its key, and columns beside that, or a value that all rows have."""
+        same, count = {**self._of_all, "kind": kind, **of_rows}, len(of_keys)
+        arrays = []
+        for field in KEYED:
+            found = of_keys.column(field.name) if field.name in of_keys.column_names else same.get(field.name)
+            if isinstance(found, pa.Array | pa.ChunkedArray):
+                arrays.append(found)
+            elif found is None:
+                arrays.append(pa.nulls(count, field.type))
+            else:
+                arrays.append(pa.repeat(pa.scalar(found, field.type), count))
+        return pa.table(arrays, schema=KEYED)
 
 
-def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[StateRow]:
+def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[pa.Table]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.contents():
         for bucket in read_buckets(content, loads_anyway):
             yield from _rows_of_bucket(bucket, keys)
 
 
-def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[StateRow]:
+def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[pa.Table]:
     """Give the rows of keyed state that lies in extents."""
     for bucket in buckets_of(backend, loads_anyway):
         yield from _rows_of_bucket(bucket, keys)
 
 
-def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[StateRow]:
+def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[pa.Table]:
     """Give the rows of fixed windows of objects, chunk by chunk; those of tables are left out."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
             for window, by_key in (decode_windows(content, loads_anyway) if is_pickle(content) else {}).items():
-                for key, kept in by_key.items():
-                    of_key = keys.columns(key, _hash(key))
-                    lies = {"row": row, "chunk": number, **_namespace(window)}
-                    yield {**of_key, "kind": WINDOW, **lies, **_value(dumps_anyway(kept))}
+                of_keys = keys.of([*by_key], pa.array(map(_hash, by_key), pa.uint64()))
+                kept = _values(list(map(dumps_anyway, by_key.values())), are_pickled=True)
+                lies = {"row": row, "chunk": number, **_namespaces([window] * len(by_key))}
+                yield keys.rows(of_keys, WINDOW, **lies, **kept)
 
 
-def keep_values(rows: Sequence[StateRow], backend: Backend, max_parallelism: int) -> None:
-    """Put values and timers into the keyed state of a subtask, beside those that were put before."""
-    if rows:
-        state = KeyedState(backend, max_parallelism)
-        state.adopt(*_bucket(rows))
-        state.flush()
+def keep_values(rows: pa.Table, backend: Backend) -> None:
+    """Put values and timers into the keyed state of a subtask, which has none yet."""
+    if not len(rows):
+        return
+    hashes = _hashes(rows)
+    order = np.argsort(hashes, kind="stable")
+    rows, hashes = rows.take(pa.array(order)), hashes[order]
+    cuts = [0]
+    while cuts[-1] < len(rows):  # the rows of one hash are not cut
+        last = hashes[min(cuts[-1] + _ROWS_AT_ONCE, len(rows)) - 1]
+        cuts.append(int(np.searchsorted(hashes, last, "right")))
+    buckets = (_bucket(rows.slice(begin, end - begin), hashes[begin:end]) for begin, end in pairwise(cuts))
+    last_number = pc.max(rows.column("number")).as_py() or 0
+    put_buckets(RowStore(backend, len(TIMES)), buckets, [last_number] * KINDS_OF_TIME)
 
 
-def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[StateRow]], backend: Backend) -> None:
-    """Put all that windows hold into the chunks of a subtask, each chunk into that of its number.
-
-    Args:
-        rows: those of windows, of all keys.
-        own: those of the subtask, of some that belong to one chunk.
-        backend: where to.
-    """
+def keep_windows(rows: pa.Table, backend: Backend) -> None:
+    """Put what windows hold into the chunks of a subtask, each chunk into that of its number."""
     store = StoredChunks(backend)
-    for row, of_row in slices_by(rows.append_column(_NUMBER, rows.column("chunk")), "row"):
-        chunks = {number: _chunk(own(of_chunk)) for number, of_chunk in slices_by(of_row, _NUMBER)}
-        for i in range(max((number + 1 for number, chunk in chunks.items() if chunk), default=0)):
+    for row, of_row in slices_by(rows.append_column(_NUMBER, rows.column("chunk").cast(pa.int64())), "row"):
+        chunks = {number: _chunk(of_chunk) for number, of_chunk in slices_by(of_row, _NUMBER)}
+        for i in range(max(chunks) + 1):
             chunk = chunks.get(i, {})
             store.put(row, i, encode_windows(chunk), size_of(chunk))
     store.flush()
 
 
-def mine(rows: Iterable[StateRow], groups: range, max_parallelism: int) -> list[StateRow]:
+def mine(rows: pa.Table, groups: range, max_parallelism: int) -> pa.Table:
     """The rows whose keys belong to some key groups; where a group is not known, the key says it."""
-    known: dict[bytes, int] = {}
-    found = []
-    for row in rows:
-        group = row["key_group"]
-        if group is None:
-            key = row["key_pickle"]
-            if key not in known:
-                known[key] = group_of(stable_hash(loads(key)), max_parallelism)
-            group = known[key]
-        if group in groups:
-            found.append(row)
-    return found
+    found = rows.column("key_group")
+    if found.null_count:
+        found = pa.array(groups_of_hashes(_hashes(rows), max_parallelism))
+    return rows.filter(pc.and_(pc.greater_equal(found, groups.start), pc.less(found, groups.stop)))
 
 
 def elements_of(batch: pa.RecordBatch) -> list[Any]:
@@ -204,85 +229,126 @@ def elements_of(batch: pa.RecordBatch) -> list[Any]:
     return type_info_from_arrow(batch.schema).from_arrow(batch.to_struct_array())
 
 
-def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[StateRow]:
+def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[pa.Table]:
     # Places stand for keys, which may be of classes that are missing, and not equal to themselves then.
-    places = [*range(len(bucket.keys))]
-    of_key = [keys.columns(key, key_hash) for key, key_hash in zip(bucket.keys, bucket.hashes.tolist(), strict=True)]
-    for name, (owners, are_pickled, values) in bucket.values.items():
-        for place, value in owned(places, owners, values):
-            yield {**of_key[place], "kind": VALUE, "name": name, **_value(value if are_pickled else dumps(value))}
-    for name, (owners, are_pickled, values) in bucket.spaces.items():
-        for place, value in owned(places, owners, values):
-            spaces = loads_anyway(value) if are_pickled else value
-            for space, inner in spaces.items():
-                kept = {"kind": VALUE, "name": name, **_namespace(space), **_value(dumps_anyway(inner))}
-                yield {**of_key[place], **kept}
-    for kind, (plain, spaced) in zip(TIMERS, bucket.timers, strict=True):
-        for time_ms, place, number in () if plain is None else timers_of(places, plain):
-            yield {**of_key[place], "kind": kind, "time_ms": time_ms, "number": number}
-        for time_ms, (place, space), number in () if spaced is None else timers_of(places, spaced):
-            yield {**of_key[place], "kind": kind, "time_ms": time_ms, "number": number, **_namespace(space)}
+    of_keys = keys.of(bucket.keys, pa.array(bucket.hashes))
+    for name, (owners, are_pickled, held) in bucket.values.items():
+        mine = of_keys if owners is None else of_keys.take(pa.array(owners, pa.int64()))
+        yield keys.rows(mine, VALUE, name=name, **_values(held, are_pickled=are_pickled))
+    for name, (owners, are_pickled, held) in bucket.spaces.items():
+        spaces = [loads_anyway(one) if are_pickled else one for one in held]
+        places = np.repeat(np.arange(len(of_keys)) if owners is None else owners, list(map(len, spaces)))
+        namespaces = _namespaces([space for one in spaces for space in one])
+        values = _values([dumps_anyway(inner) for one in spaces for inner in one.values()], are_pickled=True)
+        yield keys.rows(of_keys.take(pa.array(places, pa.int64())), VALUE, name=name, **namespaces, **values)
+    for kind, parts in zip(TIMERS, bucket.timers, strict=True):
+        for part in parts:
+            if part is not None:
+                places, times, numbers = rows_of_timers(part)
+                namespaces = {} if part[3] is None else _namespaces(part[3])
+                beside = {"time_ms": pa.array(times), "number": pa.array(numbers), **namespaces}
+                yield keys.rows(of_keys.take(pa.array(places)), kind, **beside)
 
 
-def _chunk(rows: Sequence[StateRow]) -> Chunk:
+def _values(held: Sequence[Any], *, are_pickled: bool) -> dict[str, pa.Array]:
+    pickles = held if are_pickled else list(map(dumps, held))
+    texts = list(map(text_of_value, held)) if are_pickled else _texts_of(held)
+    return {"value": pa.array(texts, pa.string()), "value_pickle": pa.array(pickles, pa.binary())}
+
+
+def _namespaces(spaces: Sequence[Hashable]) -> dict[str, pa.Array]:
+    of_each = {space: (text_of(space), dumps_anyway(space)) for space in dict.fromkeys(spaces)}
+    columns = zip(*(of_each[space] for space in spaces), strict=True) if spaces else ([], [])
+    kinds = {"namespace": pa.string(), "namespace_pickle": pa.binary()}
+    return {name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+
+
+def _texts_of(values: Sequence[Any]) -> list[str | None]:
+    """:func:`text_of` of each."""
+    if _are_plain(values):
+        with suppress(ValueError):  # an integer of more digits than Python writes
+            return [repr(value)[:_LONGEST] for value in values]
+    return list(map(text_of, values))
+
+
+def _are_plain(values: Sequence[Any]) -> bool:
+    return PLAIN.issuperset(map(type, values))
+
+
+def _chunk(rows: pa.Table) -> Chunk:
     chunk: Chunk = {}
-    for row in rows:
-        by_key = chunk.setdefault(loads(row["namespace_pickle"]), {})
-        by_key[loads(row["key_pickle"])] = loads(row["value_pickle"])
+    of_rows = zip(*(rows.column(f"{name}_pickle").to_pylist() for name in ("namespace", "key", "value")), strict=True)
+    for namespace, key, value in of_rows:
+        chunk.setdefault(loads(namespace), {})[loads(key)] = loads(value)
     return chunk
 
 
-def _bucket(rows: Sequence[StateRow]) -> tuple[Bucket, int]:
-    """All keys as one bucket, and the highest number of a timer of theirs."""
-    places: dict[bytes, int] = {}
-    hashes: list[int] = []
-    values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
-    spaces: defaultdict[str, dict[int, dict[Hashable, Any]]] = defaultdict(dict)
-    timers: dict[str, tuple[list[StateRow], list[StateRow]]] = {kind: ([], []) for kind in TIMERS}
-    for row in rows:
-        place = places.setdefault(row["key_pickle"], len(places))
-        if place == len(hashes):
-            known = row["key_hash"]
-            hashes.append(stable_hash(loads(row["key_pickle"])) if known is None else known)
-        if row["kind"] != VALUE:
-            timers[row["kind"]][row["namespace_pickle"] is not None].append({**row, "place": place})
-        elif row["namespace_pickle"] is None:
-            values[row["name"]][place] = row["value_pickle"]
-        else:
-            space = loads(row["namespace_pickle"])
-            spaces[row["name"]].setdefault(place, {})[space] = loads(row["value_pickle"])
-    bucket = Bucket(
-        [loads(key) for key in places],
-        np.array(hashes, np.uint64),
-        {name: _column(of_key) for name, of_key in values.items()},
-        {name: _column({place: dumps(of) for place, of in of_key.items()}) for name, of_key in spaces.items()},
-        [(_timers(plain), _timers(spaced)) for plain, spaced in timers.values()],
+def _hashes(rows: pa.Table) -> Hashes:
+    """The hash of the key of each row; where it is not known, the key says it."""
+    found = rows.column("key_hash").combine_chunks()
+    hashes: Hashes = found.fill_null(0).to_numpy(zero_copy_only=False)
+    if found.null_count:
+        unknown = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))
+        pickles = rows.column("key_pickle").take(pa.array(unknown)).combine_chunks().dictionary_encode()
+        of_each = hashes_of(list(map(loads, pickles.dictionary.to_pylist())))
+        hashes = hashes.copy()
+        hashes[unknown] = of_each[pickles.indices.to_numpy()]
+    return hashes
+
+
+def _bucket(rows: pa.Table, hashes: Hashes) -> Bucket:
+    """The keys of some rows, whose hashes are in order."""
+    pickles = rows.column("key_pickle").combine_chunks().dictionary_encode()
+    places = pickles.indices.to_numpy().astype(np.int64)
+    kinds, are_spaced = rows.column("kind"), pc.is_valid(rows.column("namespace_pickle"))
+
+    def at(kind: str, *, spaced: bool) -> Numbers:
+        is_one = pc.and_(pc.equal(kinds, kind), are_spaced if spaced else pc.invert(are_spaced))
+        return np.flatnonzero(is_one.to_numpy())
+
+    return Bucket(
+        list(map(loads, pickles.dictionary.to_pylist())),
+        hashes[np.unique(places, return_index=True)[1]],
+        dict(_plain_values(rows, places, at(VALUE, spaced=False))),
+        dict(_spaced_values(rows, places, at(VALUE, spaced=True))),
+        [
+            tuple(_timers(rows, places, at(kind, spaced=spaced), spaced=spaced) for spaced in (False, True))
+            for kind in TIMERS
+        ],
     )
-    return bucket, max((row["number"] for row in rows if row["number"] is not None), default=0)
 
 
-def _column(of_key: Mapping[int, bytes]) -> Column:
-    return [*of_key], True, [*of_key.values()]
+def _plain_values(rows: pa.Table, places: Numbers, at: Numbers) -> Iterator[tuple[str, Column]]:
+    """Give the values without a namespace by name, with the places of their keys."""
+    names = rows.column("name").take(pa.array(at)).combine_chunks().dictionary_encode()
+    for code, name in enumerate(names.dictionary.to_pylist()):
+        of_name = at[names.indices.to_numpy() == code]
+        pickles = rows.column("value_pickle").take(pa.array(of_name)).to_pylist()
+        owners = places[of_name].tolist()
+        if type(loads(pickles[0])) in PLAIN:
+            held = list(map(loads, pickles))
+            if _are_plain(held):
+                yield name, (owners, False, held)
+                continue
+        yield name, (owners, True, pickles)
 
 
-def _timers(rows: Sequence[StateRow]) -> TimerColumns | None:
-    """The timers of rows, all of which have a namespace, or none has."""
-    if not rows:
-        return None
-    places, times, numbers = (
-        np.array([row[name] for row in rows], kind).tobytes()
-        for name, kind in (("place", PLACES), ("time_ms", NUMBERS), ("number", NUMBERS))
-    )
-    pickles = [row["namespace_pickle"] for row in rows]
-    return places, times, numbers, None if pickles[0] is None else [*map(loads, pickles)]
+def _spaced_values(rows: pa.Table, places: Numbers, at: Numbers) -> Iterator[tuple[str, Column]]:
+    """Give the values with a namespace by name, as pickles of dicts by namespace, with the places of their keys."""
+    some = rows.select(["name", "namespace_pickle", "value_pickle"]).take(pa.array(at))
+    by_name: defaultdict[str, defaultdict[int, dict[Hashable, Any]]] = defaultdict(lambda: defaultdict(dict))
+    of_rows = zip(*(column.to_pylist() for column in some.columns), strict=True)
+    for place, (name, namespace, value) in zip(places[at].tolist(), of_rows, strict=True):
+        by_name[name][place][loads(namespace)] = loads(value)
+    for name, by_place in by_name.items():
+        yield name, ([*by_place], True, list(map(dumps, by_place.values())))
 
 
-def _namespace(space: object) -> StateRow:
-    return {"namespace": text_of(space), "namespace_pickle": dumps_anyway(space)}
-
-
-def _value(pickled: bytes) -> StateRow:
-    return {"value": text_of_value(pickled), "value_pickle": pickled}
+def _timers(rows: pa.Table, places: Numbers, at: Numbers, *, spaced: bool) -> TimerColumns | None:
+    some = rows.select(["time_ms", "number", "namespace_pickle"]).take(pa.array(at))
+    times, numbers = (some.column(name).to_numpy() for name in ("time_ms", "number"))
+    namespaces = list(map(loads, some.column("namespace_pickle").to_pylist())) if spaced else None
+    return timer_columns(places[at], times, numbers, namespaces)
 
 
 def _hash(key: object) -> int | None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -48,7 +47,6 @@ from eventide.savepoint.rows import (
     WINDOW,
     KeyRows,
     Small,
-    StateRow,
     keep_values,
     keep_windows,
     mine,
@@ -132,6 +130,9 @@ class Savepoint(Outline):
 
     def keyed_rows(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
         """Read the keyed state of an operator, or what is wanted of it: some rows at a time, of many."""
+        return _together(self._keyed_rows(operator, wanted))
+
+    def _keyed_rows(self, operator: str, wanted: pc.Expression | None) -> Iterator[pa.Table]:
         import pyarrow.dataset as ds  # takes a while to import, and few jobs need it
 
         paths = [self.directory.path(f"keyed/{name}") for name in self.files_in("keyed")]
@@ -139,7 +140,6 @@ class Savepoint(Outline):
             return
         of_operator = pc.field("operator") == operator
         found = of_operator if wanted is None else of_operator & wanted
-        some = []
         for file in ds.dataset(paths, KEPT, "parquet", self.directory.store).get_fragments():
             subtask = int(_SUBTASK.findall(file.path)[0])
             with _reading(file.path):
@@ -147,11 +147,7 @@ class Savepoint(Outline):
             for row_group in row_groups:  # a scanner of several would read all ahead
                 with _reading(file.path):
                     table = row_group.to_table(KEPT, filter=found)
-                some.append(table.append_column(SUBTASK, constant(subtask, len(table))))
-                if sum(map(len, some)) >= _ROWS:
-                    yield pa.concat_tables(some)
-                    some = []
-        yield pa.concat_tables([READ.empty_table(), *some])
+                yield table.append_column(SUBTASK, constant(subtask, len(table)))
 
     def declared(self, operator: str) -> Mapping[int, bytes]:
         """The types that an operator declared for its states, by subtask: one may have declared others than another."""
@@ -179,18 +175,15 @@ class Savepoint(Outline):
         may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
         widening = Widening(self._identity_of(task), task.identity, self.declared(task.id))
 
-        def own(table: pa.Table) -> list[StateRow]:
-            return [widening.of_row(row) for row in mine(table.to_pylist(), groups, task.max_parallelism)]
-
-        windows = [READ.empty_table()]
-        for table in self.keyed_rows(task.id, may_be):
-            of_windows, of_broadcast = pc.equal(table.column("kind"), WINDOW), pc.not_equal(table.column("part"), "")
-            windows.append(table.filter(of_windows))
-            keep_values(own(table.filter(pc.invert(pc.or_(of_windows, of_broadcast)))), state, task.max_parallelism)
-            for part, rows in _by_part(table.filter(of_broadcast)):  # every subtask has all of it
-                name = part.removeprefix(BROADCAST).removesuffix("/")
-                keep_values([widening.of_broadcast(row, name) for row in rows], PartOfState(state, part), 1)
-        keep_windows(pa.concat_tables(windows), own, state)
+        rows = pa.concat_tables([READ.empty_table(), *self._keyed_rows(task.id, may_be)])
+        of_broadcast = pc.not_equal(rows.column("part"), "")
+        own = widening.of_rows(mine(rows.filter(pc.invert(of_broadcast)), groups, task.max_parallelism))
+        of_windows = pc.equal(own.column("kind"), WINDOW)
+        keep_values(own.filter(pc.invert(of_windows)), state)
+        for part, of_part in _by_part(rows.filter(of_broadcast)):  # every subtask has all of it
+            name = part.removeprefix(BROADCAST).removesuffix("/")
+            keep_values(widening.of_broadcast(of_part, name), PartOfState(state, part))
+        keep_windows(own.filter(of_windows), state)
 
     def _restore_tables(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
@@ -272,18 +265,28 @@ def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]
     return [row for row in savepoint.small_rows() if row[0] not in without]
 
 
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Put small tables together, so that all but the last have many rows."""
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table)
+        if sum(map(len, some)) >= _ROWS:
+            yield pa.concat_tables(some)
+            some = []
+    if sum(map(len, some)):
+        yield pa.concat_tables(some)
+
+
 def _reading(path: str) -> AbstractContextManager[None]:
     """Say which file of a savepoint cannot be read, in place of what Arrow raises."""
     remedy = "put a copy of it back, or take a savepoint anew"
     return as_state_error(lambda error: f"{path}, of a savepoint, cannot be read: {error}; {remedy}")
 
 
-def _by_part(table: pa.Table) -> Iterator[tuple[str, list[StateRow]]]:
+def _by_part(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each part of an operator's state."""
-    by_part: dict[str, list[StateRow]] = {}
-    for row in table.to_pylist():
-        by_part.setdefault(row["part"], []).append(row)
-    yield from by_part.items()
+    for part in pc.unique(rows.column("part")).to_pylist():
+        yield part, rows.filter(pc.equal(rows.column("part"), part))
 
 
 def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:
@@ -442,12 +445,12 @@ class _RowFile:
         self._closing = closing
         self._writer: Any = None
 
-    def write(self, rows: Iterator[StateRow]) -> None:
-        while some := list(islice(rows, _ROWS)):
+    def write(self, tables: Iterator[pa.Table]) -> None:
+        for rows in _together(tables):
             if self._writer is None:
                 stream = self._closing.enter_context(self._directory.writing(self._path))
                 self._writer = self._closing.enter_context(pq.ParquetWriter(stream, KEYED))
-            self._writer.write_table(pa.Table.from_pylist(some, schema=KEYED))
+            self._writer.write_table(rows)
 
 
 def _write_tables(directory: Directory, operator: str, part: str, place: str, found: Iterator[pa.Table]) -> None:

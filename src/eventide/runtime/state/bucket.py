@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -73,11 +73,6 @@ def column(values: list[Any], count: int) -> Column:
     if PLAIN.issuperset(map(type, values)):
         return owners, False, values
     return owners, True, [bytes(value) if type(value) is Pickled else dumps(value) for value in values]
-
-
-def owned(keys: list[Any], owners: Owners, values: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
-    """Give the values of a column, with their keys."""
-    return zip(keys if owners is None else map(keys.__getitem__, owners), values, strict=True)
 
 
 def live(value: object) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b85decode, b85encode
+from base64 import b85decode
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, unpickled
+from eventide.runtime.state.bucket import PLAIN, Pickled, live, unpickled
 from eventide.runtime.state.declared import VALUE, RowTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
@@ -29,18 +29,17 @@ from eventide.runtime.state.loaded_rows import GrowingArray, GrowingObjects, Loa
 from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     KEYS,
+    SAMPLE,
     SPACES,
     KeysInRows,
     RowForm,
+    remember_key,
     rows_of_objects,
 )
-from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
+from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_SAMPLE = "key"
-"""The entry in a store's ``user`` for one key, whose class may change, and its hash."""
 
 _KEYS_FOR_ONE = 500
 """The number of keys that take as long to read among all others as one key takes by itself."""
@@ -241,28 +240,6 @@ class KeyedState(LoadedRows[GrowingObjects]):
         self._note_changes()
         super().flush()
 
-    @without_collection()
-    def adopt(self, bucket: Bucket, last_number: int) -> None:
-        """Take over the keys of another state, with their values and timers, beside the keys that are there.
-
-        Args:
-            bucket: the keys, with what is kept of them.
-            last_number: the highest number of their timers: timers that are set from now on come after them.
-        """
-        keys = bucket.keys
-        self._open(keys, bucket.hashes)
-        for name, (owners, are_pickled, values) in bucket.values.items():
-            self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
-        for name, (owners, _, values) in bucket.spaces.items():
-            mine = self._spaces[name]
-            for key, value in owned(keys, owners, map(Pickled, values)):
-                mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
-        places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
-        self._has_changed.array[places] = True
-        for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
-            timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
-            timers.number = max(timers.number, last_number)
-
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
         self.open_everything()
@@ -301,24 +278,20 @@ class KeyedState(LoadedRows[GrowingObjects]):
         Raises:
             StateError: if its hash has changed, so that no state would be found.
         """
-        if _SAMPLE not in store.user:
+        if SAMPLE not in store.user:
             return
-        pickled, key_hash = store.user[_SAMPLE]
+        pickled, key_hash = store.user[SAMPLE]
         hashes = np.array([key_hash], np.uint64)
         try:
             _check([loads(b85decode(pickled))], hashes)
         except Exception:  # also if the class is gone
             if store.read(hashes):
                 raise
-            del store.user[_SAMPLE]  # the key has no state any more
+            del store.user[SAMPLE]  # the key has no state any more
 
     def _end_with(self, store: RowStore, places: Numbers, types: RowTypes) -> None:
         if types.key.is_pickled:
-            for place in places.tolist():
-                key = self.keys[place]
-                if type(key) not in PLAIN and key is not None:
-                    store.user[_SAMPLE] = b85encode(dumps(key)).decode(), int(self._hashes.array[place])
-                    break
+            remember_key(store, map(self.keys.__getitem__, places.tolist()), self._hashes.array[places])
 
     def _take_in(self, stored: KeysInRows) -> Numbers:
         keys = stored.keys()

@@ -7,6 +7,7 @@ the same rows.
 
 from __future__ import annotations
 
+from base64 import b85encode
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -26,6 +27,7 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
     KINDS_OF_TIME,
+    PLAIN,
     TIMES,
     Bucket,
     Owners,
@@ -46,6 +48,9 @@ SPACES = "\N{INFORMATION SEPARATOR TWO}"
 
 AS_THEY_ARE = "\N{INFORMATION SEPARATOR THREE}"
 """The end of the name of a column of plain objects, whatever type their state is declared to have."""
+
+SAMPLE = "key"
+"""The name of a store's user for one key, whose class may change, and its hash."""
 
 KEYS, TIMERS, NUMBERS_OF_TIMERS = "keys", "timers", "numbers of timers"
 """The names of a store's user for how many there are, and for the number of the last timer of each kind."""
@@ -192,11 +197,19 @@ def buckets_of(backend: Backend, load: Callable[[bytes], Any] = loads) -> Iterat
 def move_buckets(backend: Backend, store: RowStore) -> None:
     """Move all keys that version 0.1.0 has stored in buckets into rows."""
     former = BucketStore(backend)
-    if not former.entries:
-        return
+    if former.entries:
+        buckets = (bucket for content in former.contents() for bucket in read_buckets(content))
+        put_buckets(store, buckets, former.numbers)
+        former.delete_all()
+
+
+def put_buckets(store: RowStore, buckets: Iterable[Bucket], numbers: Sequence[int]) -> None:
+    """Write keys into rows of a store that has none yet; ``numbers`` are those of the last timers of each kind."""
     keys, count, like, waiting = 0, 0, store.last_schema, 0
-    for bucket in (bucket for content in former.contents() for bucket in read_buckets(content)):
+    for bucket in buckets:
         types, rows = rows_of_objects(bucket.keys, bucket.hashes, _held_in(bucket))
+        if types.key.is_pickled:
+            remember_key(store, bucket.keys, bucket.hashes)
         if like is not None:
             types, rows = with_values_of(types, rows, like)
         timers = [[_in_order(part) for part in parts] for parts in bucket.timers]
@@ -207,9 +220,16 @@ def move_buckets(backend: Backend, store: RowStore) -> None:
         if waiting > _HASHES_AT_ONCE:
             store.flush()
             waiting = 0
+    store.user |= {KEYS: keys, TIMERS: count, NUMBERS_OF_TIMERS: [*numbers]}
     store.flush()
-    store.user |= {KEYS: keys, TIMERS: count, NUMBERS_OF_TIMERS: former.numbers}
-    former.delete_all()
+
+
+def remember_key(store: RowStore, keys: Iterable[Any], hashes: Hashes) -> None:
+    """Keep a key whose class defines its hash, if any of some does: :data:`SAMPLE`."""
+    for key, key_hash in zip(keys, hashes.tolist(), strict=True):
+        if type(key) not in PLAIN and key is not None:
+            store.user[SAMPLE] = b85encode(dumps(key)).decode(), key_hash
+            break
 
 
 def rows_of_objects(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -426,29 +426,6 @@ def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int,
     of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
     owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
     return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
-
-
-def joined(parts: Sequence[TimerColumns | None], firsts: Numbers, places: Numbers) -> TimerColumns | None:
-    """The timers of several buckets in one; None if there are none.
-
-    Args:
-        parts: those of each bucket.
-        firsts: where in `places` the keys of each bucket begin.
-        places: the place that each key gets; the timers of a key that gets `NO_PLACE` are left out.
-    """
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    counts = [0 if part is None else len(part[0]) // PLACES.itemsize for part in parts]
-    at = np.frombuffer(b"".join(part[0] for part in found), PLACES) + np.repeat(firsts, counts)
-    owners, times, numbers = places[at], b"".join(part[1] for part in found), b"".join(part[2] for part in found)
-    spaces = None if found[0][3] is None else [space for part in found for space in part[3] or ()]
-    stays = owners != NO_PLACE
-    if not stays.all():
-        owners = owners[stays]
-        times, numbers = (np.frombuffer(column, NUMBERS)[stays].tobytes() for column in (times, numbers))
-        spaces = None if spaces is None else list(compress(spaces, stays.tolist()))
-    return (owners.astype(PLACES).tobytes(), times, numbers, spaces) if len(owners) else None
 
 
 def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Numbers) -> np.ndarray[Any, Any]:
