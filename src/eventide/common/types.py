@@ -201,6 +201,8 @@ class Row:
         return row
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._row_kind is _INSERT:  # by far the most, and pickling a member of an enum takes longer than all else
+            return _restore, (self._fields, self._values)
         return _restore, (self._fields, self._values, self._row_kind)
 
     def __repr__(self) -> str:
@@ -250,7 +252,7 @@ def _make_property(name: str) -> None:
         setattr(Row, name, property(field))
 
 
-def _restore(fields: Sequence[str] | None, values: tuple[Any, ...], row_kind: RowKind) -> Row:
+def _restore(fields: tuple[str, ...] | None, values: tuple[Any, ...], row_kind: RowKind = RowKind.INSERT) -> Row:
     row = Row.of_fields(fields, values)
     row.set_row_kind(row_kind)
     return row
