@@ -26,7 +26,7 @@ from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.keys import first_rows
-from eventide.runtime.elements.ordering import order_by, spread
+from eventide.runtime.elements.ordering import highest_so_far, order_by, spread
 from eventide.runtime.eventtime.rules import has_passed, is_window_late, latest_late_time, passes
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
 from eventide.runtime.state.backend import Backend
@@ -235,7 +235,7 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
 def _sorted_sessions(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     order = order_by(keys, starts)
     sorted_keys, sorted_starts = keys[order], starts[order]
-    reach = _highest_so_far(sorted_keys, ends[order])
+    reach = highest_so_far(sorted_keys, ends[order])
     is_first = np.ones(len(order), bool)
     is_first[1:] = (sorted_keys[1:] != sorted_keys[:-1]) | (sorted_starts[1:] > reach[:-1])
     number = np.empty(len(order), np.int64)
@@ -243,15 +243,6 @@ def _sorted_sessions(keys: Array, starts: Array, ends: Array) -> MergedIntervals
     at = np.flatnonzero(is_first)
     last = np.append(at[1:], len(order)) - 1 if len(at) else at
     return MergedIntervals(number, order[at], sorted_starts[at], reach[last])
-
-
-def _highest_so_far(keys: Array, ends: Array) -> Array:
-    """The highest end up to each interval of its key, of intervals that are sorted by key."""
-    if ((ends[1:] >= ends[:-1]) | (keys[1:] != keys[:-1])).all():
-        return ends
-    distinct, rank = np.unique(ends, return_inverse=True)
-    highest: Array = distinct[np.maximum.accumulate(keys * len(distinct) + rank) % len(distinct)]
-    return highest
 
 
 _PART = "__part"

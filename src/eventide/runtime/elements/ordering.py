@@ -82,6 +82,19 @@ def spread(counts: _Numbers) -> tuple[_Numbers, _Numbers]:
     return groups, np.arange(len(groups)) - (np.cumsum(counts) - counts)[groups]
 
 
+def highest_so_far(groups: _Numbers, numbers: _Numbers) -> _Numbers:
+    """The highest number up to each row of its group; rows are sorted by group.
+
+    >>> highest_so_far(np.array([0, 0, 0, 1]), np.array([5, 9, 7, 1])).tolist()
+    [5, 9, 9, 1]
+    """
+    if ((numbers[1:] >= numbers[:-1]) | (groups[1:] != groups[:-1])).all():
+        return numbers
+    in_order, rank = np.unique(numbers, return_inverse=True)
+    highest: _Numbers = in_order[np.maximum.accumulate(groups * len(in_order) + rank) % len(in_order)]
+    return highest
+
+
 def distinct(numbers: np.ndarray[Any, np.dtype[_Scalar]]) -> np.ndarray[Any, np.dtype[_Scalar]]:
     """Some numbers in order, each once: quicker than numpy's own ``unique``."""
     numbers = np.sort(numbers)

@@ -17,11 +17,16 @@ from eventide.api.windows import (
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
     GlobalWindows,
     NeverTrigger,
+    ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
+    SlidingProcessingTimeWindows,
     Trigger,
+    TumblingProcessingTimeWindows,
     Window,
     WindowAssigner,
 )
@@ -226,6 +231,7 @@ class ProcessAll(WindowProcess):
 
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
+_BY_CLOCK = (TumblingProcessingTimeWindows, SlidingProcessingTimeWindows, ProcessingTimeSessionWindows)
 _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 
 
@@ -259,6 +265,16 @@ class WindowSpec:
         """
         is_built_in = type(self.assigner) in WITH_PANES and type(self.trigger) is EventTimeTrigger
         return is_built_in and self.evictor is None
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether time alone says which window of its key an element is in, and its trigger waits for the end of it.
+
+        So it is for sessions and for windows of processing time; subclasses do not count.
+        """
+        waits = {**dict.fromkeys(_BY_CLOCK, ProcessingTimeTrigger), EventTimeSessionWindows: EventTimeTrigger}
+        is_built_in = type(self.trigger) is waits.get(type(self.assigner))
+        return is_built_in and self.evictor is None and self.dead_letters is None
 
     @property
     def needs_clock(self) -> bool:

@@ -56,6 +56,7 @@ from eventide.runtime.window.aggregated_contents import AggregatedColumns, Colum
 from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
+from eventide.runtime.window.folding_operator import FoldingWindowOperator
 from eventide.runtime.window.functions import WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
@@ -143,7 +144,7 @@ class WindowOperation:
             speed = f"{_ELEMENT}, because {obstacle}"
             if isinstance(spec.contents, Reduced | Aggregated) and (reason := _unreduced(spec, source)) is not None:
                 speed += f"; not reduced before the shuffle, because {reason}"
-            if spec.is_fixed and _folds_columns(spec, source):
+            if (spec.is_fixed or spec.is_by_time) and _folds_columns(spec, source):
                 speed += "; many elements that come as columns are added from left to right without objects"
             if is_on_rows:
                 speed += f"; elements are kept as objects, because {kept}"
@@ -227,7 +228,10 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
         state = TransactionalState(backend, context.max_parallelism, growing, in_batch=context.in_batch)
         return WindowOperator(spec, state, context)
     keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
-    return FixedWindowOperator(spec, backend, keyed, context) if spec.is_fixed else WindowOperator(spec, keyed, context)
+    if spec.is_fixed:
+        return FixedWindowOperator(spec, backend, keyed, context)
+    may_fold = spec.is_by_time and isinstance(spec.contents, Reduced | Aggregated)
+    return (FoldingWindowOperator if may_fold else WindowOperator)(spec, keyed, context)
 
 
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:

@@ -59,6 +59,10 @@ class Windows:
         """
         return window
 
+    def touched(self, key: object, window: Any) -> tuple[TimeWindow, ...]:
+        """The windows that would become one with a window."""
+        return ()
+
     def state_window(self, key: object, window: Window) -> Window | None:
         """The window under which the contents are stored; None if the window is not there (any more)."""
         return window
@@ -84,17 +88,23 @@ class Sessions(Windows):
             self._keyed.write(key, None, _SET, ([start], [end]))
             return TimeWindow(start, end)
         starts, ends = stored
-        first, behind = bisect_left(ends, start), bisect_right(starts, end)
-        touched = slice(first, behind)
+        touched = _touched(stored, window)
         before: list[Window] = list(map(TimeWindow, starts[touched], ends[touched]))
         if before:
-            start, end = min(start, starts[first]), max(end, ends[behind - 1])
+            start, end = min(start, starts[touched.start]), max(end, ends[touched.stop - 1])
         result = TimeWindow(start, end)
         if before != [result]:
             starts[touched], ends[touched] = [start], [end]
             if before:
                 on_merge(result, before, result, before)
         return result
+
+    def touched(self, key: object, window: Any) -> tuple[TimeWindow, ...]:
+        stored = self._keyed.read(key, None, _SET)
+        if stored is None:
+            return ()
+        touched = _touched(stored, window)
+        return tuple(map(TimeWindow, stored[0][touched], stored[1][touched]))
 
     def state_window(self, key: object, window: Any) -> Window | None:
         return window if self._place(key, window) is not None else None
@@ -115,6 +125,12 @@ class Sessions(Windows):
         starts, ends = stored
         at = bisect_left(starts, window.start)
         return at if at < len(starts) and starts[at] == window.start and ends[at] == window.end else None
+
+
+def _touched(stored: tuple[list[int], list[int]], window: TimeWindow) -> slice:
+    """Which windows a window overlaps or touches, of those of a key, given their starts and their ends."""
+    starts, ends = stored
+    return slice(bisect_left(ends, window.start), bisect_right(starts, window.end))
 
 
 class MergingWindows(Windows):
@@ -245,12 +261,7 @@ class WindowOperator(KeyedOperator):
         """
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
-        handle, key, value = self._handle, None, None
-        try:
-            for key, value, timestamp in elements.rows():
-                handle(key, value, timestamp)
-        except Exception as error:
-            raise self._failed_at(error, key, value) from error
+        self._take_each(elements.rows())
 
     @property
     def late_until(self) -> int:
@@ -308,6 +319,15 @@ class WindowOperator(KeyedOperator):
         self._fire_timer = partial(attempt, ask)
         self._clean_up = clean_up
 
+    def _take_each(self, rows: Iterable[tuple[Any, Any, int | None]]) -> None:
+        """Handle elements one by one, each with its key and its timestamp."""
+        handle, key, value = self._handle, None, None
+        try:
+            for key, value, timestamp in rows:
+                handle(key, value, timestamp)
+        except Exception as error:
+            raise self._failed_at(error, key, value) from error
+
     def _process_one(self, key: object, value: object, timestamp: int | None) -> None:
         spec = self._spec
         moment = self._moment
@@ -332,16 +352,18 @@ class WindowOperator(KeyedOperator):
 
     def _take_in(self, window: Window, value: object, shown: object, timestamp: int | None) -> None:
         """Add an element to a window that is not late, and do what the trigger says, which is shown a copy."""
-        spec, moment = self._spec, self._moment
-        moment.window = window
+        self._moment.window = window
         self._add(window, value, timestamp)
-        time_ms = MIN_MS if timestamp is None else timestamp
-        result = spec.trigger.on_element(shown, time_ms, window, self._trigger_view)
+        self._tell_trigger(window, shown, MIN_MS if timestamp is None else timestamp)
+
+    def _tell_trigger(self, window: Window, shown: object, time_ms: int) -> None:
+        """Show the trigger an element that came into the current window, and do what it says."""
+        result = self._spec.trigger.on_element(shown, time_ms, window, self._trigger_view)
         if result is not TriggerResult.CONTINUE:
             self._react(result, self._fire_within)
         cleanup = self._cleanup_time(window)
         if cleanup is not None:
-            self._cleanup_timers.register(cleanup, moment.key, window)
+            self._cleanup_timers.register(cleanup, self._moment.key, window)
 
     def _is_late(self, window: Window) -> bool:
         spec = self._spec
