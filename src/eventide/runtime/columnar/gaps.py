@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from eventide.api.windows import DynamicEventTimeSessionWindows, SessionWindowTimeGapExtractor
+from eventide.api.windows import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+)
 from eventide.common.ms import clamp_ms
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.errors import DEAD_LETTER_ADVICE
@@ -19,6 +23,9 @@ from eventide.runtime.tracing.admission import NotTraceable, says_in_python
 from eventide.runtime.tracing.column_functions import mapped, traced_whole
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.reasons import BatchInPython, place_of, reason_of, why_python
+
+DynamicSessions: TypeAlias = DynamicEventTimeSessionWindows[Any] | DynamicProcessingTimeSessionWindows[Any]
+DYNAMIC = (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +44,7 @@ class Gaps:
             UserFunctionError: if the extractor raised.
         """
         try:
-            traced_whole(_call(self.assigner), columns.type_info)
-            gaps, _ = mapped(_call(self.assigner), columns, Types.LONG())
-            if gaps.null_count or not (gaps.to_numpy() > 0).all():
-                raise Guard("a gap that is not a positive number")
-            return gaps, None
+            return traced_gaps(self.assigner, columns), None
         except NotTraceable:
             in_python = None
         except Guard as guard:
@@ -63,9 +66,28 @@ class Gaps:
 
     def speed(self, kind: TypeInformation) -> str:
         """How gaps are found for elements of a type, and why, for ``explain``."""
-        call = _call(self.assigner)
-        reason = why_python(lambda: traced_whole(call, kind), call, kind)
+        reason = why_no_traced_gaps(self.assigner, kind)
         return "gaps on columns" if reason is None else f"gaps in Python, because {reason}"
+
+
+def traced_gaps(assigner: DynamicSessions, columns: Columns) -> pa.Array:
+    """The gap of each element, in milliseconds, found on columns.
+
+    Raises:
+        NotTraceable: if its extractor has to be called in Python.
+        Guard: if Python might give something else for some of these elements, or raise.
+    """
+    traced_whole(_call(assigner), columns.type_info)
+    gaps, _ = mapped(_call(assigner), columns, Types.LONG())
+    if gaps.null_count or not (gaps.to_numpy() > 0).all():
+        raise Guard("a gap that is not a positive number")
+    return gaps
+
+
+def why_no_traced_gaps(assigner: DynamicSessions, kind: TypeInformation) -> str | None:
+    """Why gaps of elements of a type are found in Python; None if they are not."""
+    call = _call(assigner)
+    return why_python(lambda: traced_whole(call, kind), call, kind)
 
 
 def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
@@ -80,6 +102,6 @@ def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
     return f"the program says in_python of the gap extractor{place_of(extractor)}"
 
 
-def _call(assigner: DynamicEventTimeSessionWindows[Any]) -> Callable[[Any], Any]:
+def _call(assigner: DynamicSessions) -> Callable[[Any], Any]:
     extractor = assigner.session_window_time_gap_extractor
     return extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor

@@ -10,21 +10,24 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.api.windows import EventTimeSessionWindows, ProcessingTimeSessionWindows
-from eventide.common.ms import MIN_MS, add_ms
+from eventide.common.ms import MIN_MS
 from eventide.common.windows import TimeWindow
 from eventide.runtime.chain.timestamps import times_of
+from eventide.runtime.columnar.gaps import DYNAMIC, DynamicSessions, traced_gaps
 from eventide.runtime.columnar.keyed_operators import sessions_of
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.elements.elements import Elements, Numbers, interleave
 from eventide.runtime.elements.keys import first_rows, numbers_of_columns
 from eventide.runtime.elements.ordering import are_first, highest_so_far, order_by
 from eventide.runtime.eventtime.rules import has_passed
-from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.admission import NotTraceable, says_in_python
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.reasons import reason_of
 from eventide.runtime.window.contents import TimeArray
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing_columns import added_by_key, fold_from_left, folded
+
+_ONE_GAP = (EventTimeSessionWindows, ProcessingTimeSessionWindows)
 
 _WORTH_COLUMNS = 256
 """With fewer elements, calling the function is quicker than columns."""
@@ -77,34 +80,33 @@ class Intervals:
     is_bridged: np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def intervals_of(keys: Numbers, times: TimeArray, gap_ms: int) -> Intervals:
-    """The sessions of some elements, in the order of their arrival, with one gap for all.
+def intervals_of(keys: Numbers, starts: TimeArray, ends: TimeArray) -> Intervals:
+    """The sessions of some elements, which are in the order of their arrival.
 
     Args:
         keys: the key of each element, as a number from 0; each number up to the highest occurs.
-        times: the timestamp of each, in milliseconds.
-        gap_ms: the gap.
+        starts: its timestamp, in milliseconds.
+        ends: that plus its gap.
 
-    >>> found = intervals_of(np.array([0, 0, 0, 1]), np.array([5, 20, 0, 7]), 10)
+    >>> times = np.array([5, 20, 0, 7])
+    >>> found = intervals_of(np.array([0, 0, 0, 1]), times, times + 10)
     >>> found.number.tolist(), found.starts.tolist(), found.ends.tolist(), found.lowest_at.tolist()
     ([0, 1, 0, 2], [0, 20, 7], [15, 30, 17], [2, 1, 3])
     """
-    number = numbers_of_columns([pa.array(sessions_of(keys, times, later(times, gap_ms)).number)])
+    number = numbers_of_columns([pa.array(sessions_of(keys, starts, ends).number)])
     order = order_by(number)
-    groups, in_order = number[order], times[order]
-    highest, lowest = highest_so_far(groups, in_order), ~highest_so_far(groups, ~in_order)
+    groups, starts, ends = number[order], starts[order], ends[order]
+    highest, lowest = highest_so_far(groups, ends), ~highest_so_far(groups, ~starts)
     begins = are_first(groups)
     before_highest, before_lowest = np.roll(highest, 1), np.roll(lowest, 1)
-    apart = (in_order > later(before_highest, gap_ms)) | (before_lowest > later(in_order, gap_ms))
     firsts = first_rows(number)
     lowest_at, highest_at, is_bridged = firsts.copy(), firsts.copy(), np.zeros(len(firsts), bool)
-    is_bridged[groups[apart & ~begins]] = True
-    for at, moves in ((lowest_at, in_order < before_lowest), (highest_at, in_order > before_highest)):
+    is_bridged[groups[((starts > before_highest) | (ends < before_lowest)) & ~begins]] = True
+    for at, moves in ((lowest_at, starts < before_lowest), (highest_at, ends > before_highest)):
         moved = moves & ~begins
         at[groups[moved]] = order[moved]  # of several, the last one stays
     last = np.append(np.flatnonzero(begins)[1:], len(order)) - 1
-    ends = later(highest[last], gap_ms)
-    return Intervals(number, keys[firsts], lowest[last], ends, firsts, lowest_at, highest_at, is_bridged)
+    return Intervals(number, keys[firsts], lowest[last], highest[last], firsts, lowest_at, highest_at, is_bridged)
 
 
 class FoldingWindowOperator(WindowOperator):
@@ -179,22 +181,22 @@ class FoldingWindowOperator(WindowOperator):
         There are none if they would have too few elements each. Where elements are in several windows, there is a list
         for each of them.
         """
-        assigner = self._spec.assigner
-        if not isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows):
+        assigner, passed = self._spec.assigner, np.zeros(len(codes), bool)
+        if not isinstance(assigner, (*_ONE_GAP, *DYNAMIC)):
             return self._groups_by_clock(codes, keys)
-        if isinstance(assigner, EventTimeSessionWindows):
-            try:
-                times = times_of(elements)
-            except (TypeError, pa.ArrowInvalid):
-                raise Guard("an element without a timestamp") from None
-            passed = has_passed(later(times, assigner.session_gap) - 1, self._moment.watermark)
-        else:
-            times, passed = np.full(len(codes), self._moment.processing_time), np.zeros(len(codes), bool)
-        found = intervals_of(codes, times, assigner.session_gap)
+        starts = np.full(len(codes), self._moment.processing_time)
+        if assigner.is_event_time():
+            starts = _times_of(elements)
+        gaps = assigner.session_gap if isinstance(assigner, _ONE_GAP) else _gaps_of(assigner, elements)
+        ends = later(starts, gaps)
+        if assigner.is_event_time():
+            passed = has_passed(ends - 1, self._moment.watermark)
+        found = intervals_of(codes, starts, ends)
         if len(found.starts) * _FEWEST_BY_GROUP > len(codes):
             return found.number, [[]]
         one_by_one = {*codes[passed].tolist(), *found.keys[found.is_bridged].tolist()}
-        groups = list(self._sessions(found, times[found.firsts], keys, one_by_one, assigner.session_gap))
+        firsts = list(map(TimeWindow, starts[found.firsts].tolist(), ends[found.firsts].tolist()))
+        groups = list(self._sessions(found, firsts, keys, one_by_one))
         return found.number, [[group for code, group in groups if code not in one_by_one]]
 
     def _groups_by_clock(self, codes: Numbers, keys: list[Any]) -> tuple[Numbers, list[list[Group]]]:
@@ -207,21 +209,21 @@ class FoldingWindowOperator(WindowOperator):
         return codes, [[Group(number, key, one, (one,), at) for number, (key, at) in of_keys] for one in windows]
 
     def _sessions(
-        self, found: Intervals, first_times: TimeArray, keys: list[Any], one_by_one: set[int], gap_ms: int
+        self, found: Intervals, firsts: list[TimeWindow], keys: list[Any], one_by_one: set[int]
     ) -> Iterator[tuple[int, Group]]:
         """Give the sessions of elements with their keys, by number; put keys that they do not fit into a set."""
         seen: set[tuple[int, TimeWindow]] = set()
-        columns = (found.keys, found.starts, found.ends, found.firsts, found.lowest_at, found.highest_at, first_times)
+        columns = (found.keys, found.starts, found.ends, found.firsts, found.lowest_at, found.highest_at)
         of_groups = zip(*(column.tolist() for column in columns), strict=True)
-        for number, (code, start, end, first, lowest_at, highest_at, first_time) in enumerate(of_groups):
+        for number, (code, start, end, first, lowest_at, highest_at) in enumerate(of_groups):
             if code in one_by_one:
                 continue
             window, key = TimeWindow(start, end), keys[code]
             before = self._windows.touched(key, window)
             at = max(lowest_at, highest_at)
             if before:
-                there, alone = before[0], TimeWindow(first_time, add_ms(first_time, gap_ms))
-                if len(before) > 1 or (code, there) in seen or not there.intersects(alone):
+                there = before[0]
+                if len(before) > 1 or (code, there) in seen or not there.intersects(firsts[number]):
                     one_by_one.add(code)
                     continue
                 seen.add((code, there))
@@ -236,3 +238,18 @@ class FoldingWindowOperator(WindowOperator):
         moment.window = window
         self._keyed.write(group.key, self._windows.state_window(group.key, window), CONTENTS, kept)
         self._tell_trigger(window, None, MIN_MS)
+
+
+def _times_of(elements: Elements) -> TimeArray:
+    try:
+        times: TimeArray = times_of(elements)
+    except (TypeError, pa.ArrowInvalid):
+        raise Guard("an element without a timestamp") from None
+    return times
+
+
+def _gaps_of(assigner: DynamicSessions, elements: Elements) -> TimeArray:
+    if elements.columns is None or says_in_python(assigner.session_window_time_gap_extractor):
+        raise NotTraceable("the program says in_python of the gap extractor")
+    gaps: TimeArray = traced_gaps(assigner, elements.columns).to_numpy()
+    return gaps

@@ -17,6 +17,8 @@ from eventide.api.windows import (
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
@@ -231,7 +233,13 @@ class ProcessAll(WindowProcess):
 
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
-_BY_CLOCK = (TumblingProcessingTimeWindows, SlidingProcessingTimeWindows, ProcessingTimeSessionWindows)
+_SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+_BY_CLOCK = (
+    TumblingProcessingTimeWindows,
+    SlidingProcessingTimeWindows,
+    ProcessingTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+)
 _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 
 
@@ -268,12 +276,12 @@ class WindowSpec:
 
     @property
     def is_by_time(self) -> bool:
-        """Whether time alone says which window of its key an element is in, and its trigger waits for the end of it.
+        """Whether time says which window of its key an element is in, and its trigger waits for the end of that.
 
         So it is for sessions and for windows of processing time; subclasses do not count.
         """
-        waits = {**dict.fromkeys(_BY_CLOCK, ProcessingTimeTrigger), EventTimeSessionWindows: EventTimeTrigger}
-        is_built_in = type(self.trigger) is waits.get(type(self.assigner))
+        waits = EventTimeTrigger if type(self.assigner) in _SESSIONS else ProcessingTimeTrigger
+        is_built_in = type(self.assigner) in (*_SESSIONS, *_BY_CLOCK) and type(self.trigger) is waits
         return is_built_in and self.evictor is None and self.dead_letters is None
 
     @property

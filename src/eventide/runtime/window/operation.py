@@ -27,7 +27,7 @@ from eventide.api.windows.triggers import unpurged
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.runtime.columnar.computed_keys import ComputedKey, computed_key
 from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
-from eventide.runtime.columnar.gaps import obstacle_of_gaps
+from eventide.runtime.columnar.gaps import DYNAMIC, obstacle_of_gaps, why_no_traced_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
 from eventide.runtime.columnar.layout import key_names
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
@@ -437,9 +437,12 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
 
 
 def _folds_columns(spec: WindowSpec, source: OperatorInput) -> bool:
-    """Whether its function adds elements up in a way that columns know."""
+    """Whether its function adds elements up in a way that columns know, and its gaps are found on columns."""
+    kind, assigner = source.known_type or source.value_type, spec.assigner
+    if isinstance(assigner, DYNAMIC) and why_no_traced_gaps(assigner, kind) is not None:
+        return False
     try:
-        fold_from_left(spec.contents, source.known_type or source.value_type)
+        fold_from_left(spec.contents, kind)
     except NotTraceable:
         return False
     return True

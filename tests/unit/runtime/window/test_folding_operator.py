@@ -61,6 +61,8 @@ WINDOWS = [
     (TumblingProcessingTimeWindows.of(Time.milliseconds(10)), 0),
     (SlidingProcessingTimeWindows.of(Time.milliseconds(10), Time.milliseconds(4)), 0),
     (ProcessingTimeSessionWindows.with_gap(Time.milliseconds(5)), 0),
+    (EventTimeSessionWindows.with_dynamic_gap(lambda e: 2 + e[1] % 7), 3),
+    (ProcessingTimeSessionWindows.with_dynamic_gap(lambda e: 2 + e[1] % 7), 0),
 ]
 FLOATS = st.floats(-1e3, 1e3) | st.sampled_from([0.1, -0.0, 0.0, math.nan, math.inf, 1e308])
 WHOLE = st.integers(-5, 5) | st.sampled_from([2**62, -(2**62)])
@@ -163,7 +165,8 @@ def test_an_element_without_a_timestamp_is_an_error_with_its_sentence():
 def test_intervals_are_those_of_elements_that_come_one_after_the_other(rows, gap_ms):
     codes = {}
     keys = np.array([codes.setdefault(key, len(codes)) for key, _ in rows])
-    found = intervals_of(keys, np.array([time for _, time in rows]), gap_ms)
+    times = np.array([time for _, time in rows])
+    found = intervals_of(keys, times, times + gap_ms)
     open_sessions, bridged = [], set()
     for at, (key, time) in enumerate(zip(keys.tolist(), (time for _, time in rows), strict=True)):
         touched = [one for one in open_sessions if one[0] == key and one[1] - gap_ms <= time <= one[2] + gap_ms]
