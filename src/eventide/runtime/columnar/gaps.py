@@ -26,6 +26,7 @@ from eventide.runtime.tracing.reasons import BatchInPython, place_of, reason_of,
 
 DynamicSessions: TypeAlias = DynamicEventTimeSessionWindows[Any] | DynamicProcessingTimeSessionWindows[Any]
 DYNAMIC = (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
+"""The sessions whose elements bring their gaps, by either kind of time."""
 
 
 @dataclass(frozen=True, slots=True)

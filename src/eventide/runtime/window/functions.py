@@ -233,7 +233,9 @@ class ProcessAll(WindowProcess):
 
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
-_SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+"""The sessions of event time."""
+
 _BY_CLOCK = (
     TumblingProcessingTimeWindows,
     SlidingProcessingTimeWindows,
@@ -280,8 +282,8 @@ class WindowSpec:
 
         So it is for sessions and for windows of processing time; subclasses do not count.
         """
-        waits = EventTimeTrigger if type(self.assigner) in _SESSIONS else ProcessingTimeTrigger
-        is_built_in = type(self.assigner) in (*_SESSIONS, *_BY_CLOCK) and type(self.trigger) is waits
+        waits = EventTimeTrigger if type(self.assigner) in SESSIONS else ProcessingTimeTrigger
+        is_built_in = type(self.assigner) in (*SESSIONS, *_BY_CLOCK) and type(self.trigger) is waits
         return is_built_in and self.evictor is None and self.dead_letters is None
 
     @property

@@ -14,8 +14,6 @@ from eventide.api.windows import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
-    DynamicEventTimeSessionWindows,
-    EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
     ProcessingTimeTrigger,
@@ -57,7 +55,7 @@ from eventide.runtime.window.contents import Aggregated, AllElements, Evictable,
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.folding_operator import FoldingWindowOperator
-from eventide.runtime.window.functions import WindowSpec
+from eventide.runtime.window.functions import SESSIONS, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 from eventide.runtime.window.reducing_columns import fold_from_left
@@ -65,8 +63,7 @@ from eventide.runtime.window.reducing_columns import fold_from_left
 COLUMNS = "columns"
 _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
-_SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
-_ON_COLUMNS = (*WITH_PANES, *_SESSIONS)
+_ON_COLUMNS = (*WITH_PANES, *SESSIONS)
 _COUNTED = (GlobalWindows, CountTumblingWindowAssigner, *_ON_COLUMNS)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -262,11 +259,11 @@ def _obstacle(spec: WindowSpec) -> str | None:
         return f"the windows {assigner!r} need each element; use {windows}"
     nested = unpurged(trigger)
     if type(nested) is EventTimeTrigger:
-        if nested is not trigger and spec.lateness_ms and type(assigner) in _SESSIONS:
+        if nested is not trigger and spec.lateness_ms and type(assigner) in SESSIONS:
             return f"the trigger {trigger!r} leaves sessions that are empty; without allowed_lateness there are none"
         return None
     if type(nested) is ContinuousEventTimeTrigger:
-        if type(assigner) not in _SESSIONS:
+        if type(assigner) not in SESSIONS:
             return None
         return "a ContinuousEventTimeTrigger does not run on columns with sessions"
     by_clock = type(nested) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
@@ -308,8 +305,8 @@ def _obstacle_of_clock(spec: WindowSpec) -> str | None:
 def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
     """Why columns would not keep elements in the order of arrival where a result shows it, and what to change."""
     assigner, panes = spec.assigner, panes_of(spec.assigner)
-    has_many = isinstance(assigner, _SESSIONS) or (panes is not None and panes.per_window > 1)
-    by_count = _counts(spec) is not None and not isinstance(assigner, _SESSIONS)
+    has_many = isinstance(assigner, SESSIONS) or (panes is not None and panes.per_window > 1)
+    by_count = _counts(spec) is not None and not isinstance(assigner, SESSIONS)
     if not contents.aggregation.keeps_order or not has_many or by_count:
         return None
     return (
