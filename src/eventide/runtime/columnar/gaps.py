@@ -24,7 +24,7 @@ from eventide.runtime.tracing.column_functions import mapped, traced_whole
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.reasons import BatchInPython, place_of, reason_of, why_python
 
-DynamicSessions: TypeAlias = DynamicEventTimeSessionWindows[Any] | DynamicProcessingTimeSessionWindows[Any]
+DynamicGapSessions: TypeAlias = DynamicEventTimeSessionWindows[Any] | DynamicProcessingTimeSessionWindows[Any]
 DYNAMIC = (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows)
 """The sessions whose elements bring their gaps, by either kind of time."""
 
@@ -71,7 +71,7 @@ class Gaps:
         return "gaps on columns" if reason is None else f"gaps in Python, because {reason}"
 
 
-def traced_gaps(assigner: DynamicSessions, columns: Columns) -> pa.Array:
+def traced_gaps(assigner: DynamicGapSessions, columns: Columns) -> pa.Array:
     """The gap of each element, in milliseconds, found on columns.
 
     Raises:
@@ -85,7 +85,7 @@ def traced_gaps(assigner: DynamicSessions, columns: Columns) -> pa.Array:
     return gaps
 
 
-def why_no_traced_gaps(assigner: DynamicSessions, kind: TypeInformation) -> str | None:
+def why_no_traced_gaps(assigner: DynamicGapSessions, kind: TypeInformation) -> str | None:
     """Why gaps of elements of a type are found in Python; None if they are not."""
     call = _call(assigner)
     return why_python(lambda: traced_whole(call, kind), call, kind)
@@ -103,6 +103,6 @@ def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
     return f"the program says in_python of the gap extractor{place_of(extractor)}"
 
 
-def _call(assigner: DynamicSessions) -> Callable[[Any], Any]:
+def _call(assigner: DynamicGapSessions) -> Callable[[Any], Any]:
     extractor = assigner.session_window_time_gap_extractor
     return extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor

@@ -13,7 +13,7 @@ from eventide.api.windows import EventTimeSessionWindows, ProcessingTimeSessionW
 from eventide.common.ms import MIN_MS
 from eventide.common.windows import TimeWindow
 from eventide.runtime.chain.timestamps import times_of
-from eventide.runtime.columnar.gaps import DYNAMIC, DynamicSessions, traced_gaps
+from eventide.runtime.columnar.gaps import DYNAMIC, DynamicGapSessions, traced_gaps
 from eventide.runtime.columnar.keyed_operators import sessions_of
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.elements.elements import Elements, Numbers, interleave
@@ -248,7 +248,7 @@ def _times_of(elements: Elements) -> TimeArray:
     return times
 
 
-def _gaps_of(assigner: DynamicSessions, elements: Elements) -> TimeArray:
+def _gaps_of(assigner: DynamicGapSessions, elements: Elements) -> TimeArray:
     if elements.columns is None or says_in_python(assigner.session_window_time_gap_extractor):
         raise NotTraceable("the program says in_python of the gap extractor")
     gaps: TimeArray = traced_gaps(assigner, elements.columns).to_numpy()
