@@ -1,4 +1,4 @@
-"""A job for the kill test: state of every kind, windows element by element, rows of a DataFrame beside files, letters.
+"""A job for the kill test: state of every kind, windows of elements, rows of a DataFrame beside files, letters.
 
 python killed_states.py states CHECKPOINT OUTPUT INPUT
 
@@ -35,6 +35,7 @@ from eventide.datastream.state import (
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
+    EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -43,7 +44,7 @@ EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types
 LINE = Types.ROW_NAMED(["pipeline", "key", "at", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 BAD = OutputTag("bad")
-PIPELINES = {"states", "both", "evicted", "reduced", "counted", "grouped"}
+PIPELINES = {"states", "both", "evicted", "reduced", "counted", "folded", "grouped"}
 MODULUS = 1_000_003
 
 
@@ -153,7 +154,7 @@ class Groups(CoGroupFunction):
 
 
 def windows(rows: DataStream, files: DataStream) -> DataStream:
-    """Windows element by element: those that fire again and again, late ones, those by count, and of two inputs."""
+    """Windows of elements: those that fire again and again, late ones, by count, sessions that fold, of two inputs."""
     keyed = rows.key_by(lambda e: e["key"], Types.STRING())
     evicted = (
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(900)))
@@ -174,6 +175,12 @@ def windows(rows: DataStream, files: DataStream) -> DataStream:
         .count_window(7)
         .reduce(lambda a, b: Row(pipeline="counted", key=a["key"], at=b["at"], n=mixed(a["n"], b["n"])))
     )
+    folded = (
+        keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(60)))
+        .allowed_lateness(Duration.of_millis(1_000))
+        .reduce(lambda a, b: Row(n=a["n"] + b["n"], ts=max(a["ts"], b["ts"]), key=b["key"]))
+        .map(lambda e: Row(pipeline="folded", key=e["key"], at=e["ts"], n=e["n"]), LINE)
+    )
     grouped = (
         rows.co_group(files)
         .where(lambda e: e["key"], Types.STRING())
@@ -181,7 +188,7 @@ def windows(rows: DataStream, files: DataStream) -> DataStream:
         .window(TumblingEventTimeWindows.of(Time.milliseconds(500)))
         .apply(Groups(), LINE)
     )
-    return evicted.union(reduced, counted, grouped)
+    return evicted.union(reduced, counted, folded, grouped)
 
 
 def states(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
