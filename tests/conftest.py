@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-scenarios", action="store_true", help="run every recorded scenario on Spark")
     parser.addoption("--kills", type=int, default=1, help="how often the job of a kill test is killed")
     parser.addoption(
-        "--another-python", default=None, help="a Python with another Spark, which begins with a savepoint"
+        "--another-python", action="append", default=[], help="a Python with a later Spark, which goes on; one or more"
     )
     parser.addoption("--every-byte", action="store_true", help="change each byte of small files in four ways")
     parser.addoption("--seed", type=int, default=None, help="what the moments of kills follow from")

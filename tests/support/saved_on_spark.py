@@ -4,14 +4,14 @@ python saved_on_spark.py SAVEPOINT FOLDER
 
 begins with a savepoint and runs to the end, as a later program, with three subtasks; its output is FOLDER/out2.
 
-python saved_on_spark.py FOLDER
+python saved_on_spark.py FOLDER --until N
 
-goes on with the checkpoint FOLDER/one to the end; its output is FOLDER/out1.
+goes on with the checkpoint FOLDER/one up to micro-batch N, of which the last is the end; its output is FOLDER/out1.
 """
 
 from __future__ import annotations
 
-import sys
+from argparse import ArgumentParser
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -84,4 +84,8 @@ def lines(*outputs: Path) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    (goes_on if len(sys.argv) > 2 else runs)(*map(Path, sys.argv[1:]))
+    parser = ArgumentParser()
+    parser.add_argument("places", nargs="+", type=Path)
+    parser.add_argument("--until", type=int, default=len(BATCHES))
+    options = parser.parse_args()
+    (goes_on if len(options.places) > 1 else runs)(*options.places, until=options.until)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
 from support import saved_on_spark
-from support.saved_on_spark import NARROW, expected, goes_on, job, lines, program, runs
+from support.saved_on_spark import BATCHES, NARROW, expected, goes_on, job, lines, program, runs
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
@@ -72,36 +72,39 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
 
 
 @pytest.fixture
-def run_elsewhere(pytestconfig: pytest.Config) -> Callable[..., None]:
-    """Runs the program with the Python that `./run oldest` names, which has the newest Spark."""
-    python = pytestconfig.getoption("--another-python")
-    if python is None:
+def others(pytestconfig: pytest.Config) -> list[str]:
+    """The Pythons that `./run oldest` names, each with a later Spark than the one before."""
+    pythons: list[str] = pytestconfig.getoption("--another-python")
+    if not pythons:
         pytest.skip("--another-python names none")
+    return pythons
 
-    def run(*arguments: Path) -> None:
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-        environment.pop("PYSPARK_PYTHON", None)
-        command = [python, saved_on_spark.__file__, *map(str, arguments)]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
 
-    return run
+def _run_elsewhere(python: str, *arguments: object) -> None:
+    """Run the program with another Python."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment.pop("PYSPARK_PYTHON", None)
+    command = [python, saved_on_spark.__file__, *map(str, arguments)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
-    spark: SparkSession, tmp_path: Path, run_elsewhere: Callable[..., None]
+    spark: SparkSession, tmp_path: Path, others: list[str]
 ) -> None:
     runs(tmp_path, until=2)
     take_savepoint(spark, str(tmp_path / "one"), str(tmp_path / "saved"))
-    run_elsewhere(tmp_path / "saved", tmp_path)
+    _run_elsewhere(others[-1], tmp_path / "saved", tmp_path)
     assert lines(tmp_path / "out1", tmp_path / "out2") == expected(together=1 if CAN_LIMIT else 2)
 
 
-def test_a_job_continues_on_another_spark_with_its_checkpoint(
-    spark: SparkSession, tmp_path: Path, run_elsewhere: Callable[..., None]
+def test_a_job_continues_on_each_later_spark_with_its_checkpoint(
+    spark: SparkSession, tmp_path: Path, others: list[str]
 ) -> None:
+    """One micro-batch on each, but for the last one, which has all that are left."""
     runs(tmp_path, until=2)
-    run_elsewhere(tmp_path)
+    for until, python in zip((*range(3, 2 + len(others)), len(BATCHES)), others, strict=True):
+        _run_elsewhere(python, tmp_path, "--until", until)
     assert lines(tmp_path / "out1") == expected(together=1 if CAN_LIMIT else 2)
 
 
