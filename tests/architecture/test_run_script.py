@@ -118,7 +118,7 @@ def test_a_night_goes_on_after_a_failure_and_fails_with_the_list_of_those(tmp_pa
     assert "the seed 4711" in done.stdout
     assert "did soak --check" in done.stdout
     assert done.stderr.splitlines() == [
-        "nightly: ./run kills --kills=17 --seed=4711",
+        "nightly: ./run kills --kills=7 --seed=4711",
         "nightly: ./run cluster --kills=5 --seed=4711",
     ]
     lines = done.stdout.partition("seconds\n")[2].splitlines()

@@ -190,6 +190,10 @@ class ProcessingTimeTrigger(_BuiltInTrigger):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
+COUNT: ReducingStateDescriptor[int] = ReducingStateDescriptor("count", operator.add, Types.LONG())
+"""The state in which a `CountTrigger` counts the elements of a key and window."""
+
+
 @dataclass(frozen=True)
 class CountTrigger(_BuiltInTrigger):
     """Fires each time a number of elements has arrived. The elements stay: see `PurgingTrigger`.
@@ -204,8 +208,6 @@ class CountTrigger(_BuiltInTrigger):
 
     window_size: int
 
-    _COUNT: ClassVar[ReducingStateDescriptor[int]] = ReducingStateDescriptor("count", operator.add, Types.LONG())
-
     def __post_init__(self) -> None:
         check_count(self.window_size, "count trigger")
 
@@ -216,7 +218,7 @@ class CountTrigger(_BuiltInTrigger):
 
     def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Count the element; fire and start over when there are enough."""
-        count = ctx.get_partitioned_state(self._COUNT)
+        count = ctx.get_partitioned_state(COUNT)
         count.add(1)
         if (count.get() or 0) < self.window_size:
             return TriggerResult.CONTINUE
@@ -228,10 +230,10 @@ class CountTrigger(_BuiltInTrigger):
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Add the counts up; the next element decides."""
-        ctx.merge_partitioned_state(self._COUNT)
+        ctx.merge_partitioned_state(COUNT)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        ctx.get_partitioned_state(self._COUNT).clear()
+        ctx.get_partitioned_state(COUNT).clear()
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def key_fields_of(inputs: Sequence[OperatorInput]) -> dict[str, str]:
     return {KEY_FIELDS: in_words(", ".join(key.columns) for key in keys)}
 
 
-def partitioner_of(source: OperatorInput, max_parallelism: int) -> StreamPartitioner:
+def partitioner_of(source: OperatorInput, max_parallelism: int) -> KeyGroupPartitioner | ForwardPartitioner:
     """How elements get there: by key, or all of a task to one subtask."""
     if source.key is None:
         return ForwardPartitioner(ElementCodec(source.value_type))

@@ -129,6 +129,8 @@ _EXACT = (int, str, datetime.datetime, datetime.date)
 _CHOOSES = (*_EXACT, float)
 """The kinds of values that elements are chosen by: floating-point numbers as far as `Fold.check` lets them."""
 
+_FLOATING = ("FLOAT", "DOUBLE")
+
 _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
@@ -154,11 +156,27 @@ class Fold:
         places = set(range(len(self.fields))).difference(same)
         return any(self.fields[place] is not How.SUM and not self._is_own_extreme(place) for place in places)
 
+    @property
+    def takes_few(self) -> bool:
+        """Whether few of some elements stand for all of them, whatever other elements come between these.
+
+        Not where it adds up or compares floating-point numbers, or compares several fields: if an element between them
+        has NaN or None there, the result follows from each of them.
+        """
+        kinds = types_of_fields(self.type_info)
+        for how in self.fields:
+            orders = how.by if isinstance(how, FieldOfExtreme) else ()
+            if how is How.SUM_IN_ORDER or len(orders) > 1:
+                return False
+            if any(str(kinds[place]) in _FLOATING for place, _ in orders):
+                return False
+        return True
+
     def _is_own_extreme(self, place: int) -> bool:
         """Whether a field is its own extreme, of values of which equal ones look the same."""
         fold, kinds = self.fields[place], types_of_fields(self.type_info)
         compared = [by for by, _ in fold.by] if isinstance(fold, FieldOfExtreme) else []
-        return place in compared and not any(str(kinds[by]) in ("FLOAT", "DOUBLE") for by in compared)
+        return place in compared and not any(str(kinds[by]) in _FLOATING for by in compared)
 
     def check(self, fields: Sequence[pa.Array]) -> None:
         """Refuse what columns may not add up or compare as Python does: None, and NaN and -0.0 where they are compared.

@@ -36,6 +36,7 @@ from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
 from eventide.runtime.window.reducing_columns import added_by_key, folded
+from eventide.runtime.window.thinning import Thinned
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"
@@ -58,8 +59,8 @@ class FixedWindowOperator(WindowOperator):
     A window that the watermark has not reached takes all its elements of a micro-batch at once, in their order: they
     can neither be late nor fire, so nothing is emitted between them. They are appended to what is stored, unread; it is
     read when the window fires. The windows that the watermark has passed take theirs one by one, as in any other window
-    operator. Elements that were reduced before the shuffle come as :class:`Partials`, and none of theirs has lateness
-    or a side output.
+    operator. Elements that were reduced before the shuffle come as :class:`Partials`, and of others only those may come
+    that the function chooses, as :class:`Thinned`: none of these windows has lateness or a side output.
 
     There are no timers: windows have numbers, and which of them are due follows from the watermark. Windows fire, and
     are dropped, in the order of these times; at one time, the earlier window is first. The keys of a window come in the
@@ -93,7 +94,10 @@ class FixedWindowOperator(WindowOperator):
         if tables:
             self._take_aggregated(pa.concat_tables(tables))
             return
-        elements = interleave(parts)
+        thinned = [part for part in parts if isinstance(part, Thinned)]
+        for part in thinned:
+            self._count_late_panes(part.left_out)
+        elements = interleave([part.elements for part in thinned] or parts)
         try:
             timestamps = times_of(elements)
         except (TypeError, pa.ArrowInvalid):
@@ -239,7 +243,7 @@ class FixedWindowOperator(WindowOperator):
                 if not self._is_late_pane(pane):
                     raise _ERRORS.get(kind, UserFunctionError)(said)
         for part in parts:
-            self._count_late([each for each in part.counts if self._is_late_pane(each[0])])
+            self._count_late_panes(part.counts)
             if part.keys:
                 self._add_objects(part.keys, part.values, np.array(part.panes, np.int64))
 
@@ -259,6 +263,10 @@ class FixedWindowOperator(WindowOperator):
             else:
                 self._store.add([(range(max(windows.start, first_ahead), windows.stop), None)], table)
         self._count_late(late)
+
+    def _count_late_panes(self, counts: Sequence[tuple[int, int]]) -> None:
+        """Count the elements of panes that are late, given the start of each pane and the number of its elements."""
+        self._count_late([each for each in counts if self._is_late_pane(each[0])])
 
     def _count_late(self, late: list[tuple[int, int]]) -> None:
         """Count late elements, given as the start of a pane and the number of its elements."""

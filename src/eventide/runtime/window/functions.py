@@ -26,6 +26,7 @@ from eventide.api.windows import (
     NeverTrigger,
     ProcessingTimeSessionWindows,
     ProcessingTimeTrigger,
+    PurgingTrigger,
     SlidingProcessingTimeWindows,
     Trigger,
     TumblingProcessingTimeWindows,
@@ -285,6 +286,19 @@ class WindowSpec:
         waits = EventTimeTrigger if type(self.assigner) in SESSIONS else ProcessingTimeTrigger
         is_built_in = type(self.assigner) in (*SESSIONS, *_BY_CLOCK) and type(self.trigger) is waits
         return is_built_in and self.evictor is None and self.dead_letters is None
+
+    @property
+    def begins_anew_after(self) -> int | None:
+        """The number of elements after which a window fires and begins anew; None if it does that by something else.
+
+        Subclasses of the built-in assigners and triggers may do anything, so they do not count.
+        """
+        counting = unpurged(self.trigger)
+        if type(self.trigger) is not PurgingTrigger or type(counting) is not CountTrigger:
+            return None
+        is_built_in = type(self.assigner) in (GlobalWindows, CountTumblingWindowAssigner)
+        is_plain = is_built_in and self.evictor is None and self.dead_letters is None
+        return counting.window_size if is_plain else None
 
     @property
     def needs_clock(self) -> bool:

@@ -31,7 +31,7 @@ from eventide.runtime.columnar.layout import key_names
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import WITH_PANES, panes_of, windows_in_row
-from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.exchange.partitioners import KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.process.operation import key_fields_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext
@@ -54,11 +54,12 @@ from eventide.runtime.window.aggregated_contents import AggregatedColumns, Colum
 from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.folding_operator import FoldingWindowOperator
 from eventide.runtime.window.functions import SESSIONS, WindowSpec
+from eventide.runtime.window.grouping_operator import GroupingWindowOperator
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 from eventide.runtime.window.reducing_columns import fold_from_left
+from eventide.runtime.window.thinning import ThinningPartitioner
 
 COLUMNS = "columns"
 _ELEMENT = "element by element"
@@ -137,11 +138,13 @@ class WindowOperation:
         elif spec.tables is not None:
             before = "" if used is None else "aggregated before the shuffle, "
             speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
+        elif isinstance(partitioner, ThinningPartitioner):
+            speed = f"{_ELEMENT}, without those that the function does not choose, because {obstacle}"
         else:
             speed = f"{_ELEMENT}, because {obstacle}"
             if isinstance(spec.contents, Reduced | Aggregated) and (reason := _unreduced(spec, source)) is not None:
                 speed += f"; not reduced before the shuffle, because {reason}"
-            if (spec.is_fixed or spec.is_by_time) and _folds_columns(spec, source):
+            if (spec.is_fixed or spec.is_by_time or spec.begins_anew_after) and _folds_columns(spec, source):
                 speed += "; many elements that come as columns are added from left to right without objects"
             if is_on_rows:
                 speed += f"; elements are kept as objects, because {kept}"
@@ -227,8 +230,9 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
     keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
     if spec.is_fixed:
         return FixedWindowOperator(spec, backend, keyed, context)
-    may_fold = spec.is_by_time and isinstance(spec.contents, Reduced | Aggregated)
-    return (FoldingWindowOperator if may_fold else WindowOperator)(spec, keyed, context)
+    may_group = spec.is_by_time or spec.begins_anew_after is not None
+    may_group = may_group and isinstance(spec.contents, Reduced | Aggregated | AllElements)
+    return (GroupingWindowOperator if may_group else WindowOperator)(spec, keyed, context)
 
 
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
@@ -394,8 +398,8 @@ def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
     return AggregateTables(source.value_type, kind, columns, in_row, aggregation=aggregation, result_types=results)
 
 
-def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
-    """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
+def _needs_each(spec: WindowSpec, source: OperatorInput) -> str | None:
+    """Why each element has to go through the shuffle, whatever the function is, and what to change; None if not."""
     if spec.dead_letters is not None:
         return (
             "elements that it cannot handle become dead letters; without side_output_dead_letters they could be reduced"
@@ -417,7 +421,16 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     panes = panes_of(spec.assigner)
     if panes is not None and panes.has_gaps:
         return "some elements are in no window; a slide of at most the size would leave none out"
+    return None
+
+
+def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
+    """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
+    reason = _needs_each(spec, source)
+    if reason is not None:
+        return reason
     if isinstance(spec.contents, Aggregated):
+        panes = panes_of(spec.assigner)
         if panes is None or not panes.are_windows:
             return f"aggregate functions run there for tumbling windows only, not for {spec.assigner!r}"
         unknown = _no_aggregate_fold(spec.contents.function, source)
@@ -431,6 +444,22 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     if said is False:
         return f"the reduce function says that it is not associative{place_of(spec.contents.user_function)}"
     return None
+
+
+def _takes_few(spec: WindowSpec, source: OperatorInput) -> bool:
+    """Whether a reduce function takes few elements of each key and split, which columns find.
+
+    An element that is None, which begins anew, has no key if that consists of its fields.
+    """
+    kind, contents, key = source.known_type or source.value_type, spec.contents, source.key
+    if key is None or not isinstance(contents, Reduced) or contents.function.is_associative is not None:
+        return False
+    if _needs_each(spec, source) is not None or not (key.columns or key_fields(key.select, kind)):
+        return False
+    try:
+        return fold_of(contents.function.reduce, kind).takes_few
+    except NotTraceable:
+        return False
 
 
 def _folds_columns(spec: WindowSpec, source: OperatorInput) -> bool:
@@ -480,4 +509,9 @@ def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelis
         if isinstance(spec.contents, Aggregated):
             aggregate = aggregate_fold_of(spec.contents.function, source.known_type or value_type)
         return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism, aggregate=aggregate)
-    return partitioner_of(source, max_parallelism)
+    through = partitioner_of(source, max_parallelism)
+    if isinstance(through, KeyGroupPartitioner) and isinstance(spec.contents, Reduced) and panes is not None:
+        return (
+            ThinningPartitioner(through, spec.contents.function.reduce, panes) if _takes_few(spec, source) else through
+        )
+    return through

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.elements import Columns, Numbers, columns_of_fields, types_of_fields
+from eventide.runtime.elements.elements import Columns, Numbers, columns_of_fields, from_fields, types_of_fields
 from eventide.runtime.elements.keys import first_rows, has_nan, numbers_of_columns
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import distinct, order_by
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, mapped
 from eventide.runtime.tracing.folds import (
@@ -74,13 +74,51 @@ def reduced_columns(
         raise Guard("a key that is NaN")
     groups = _FoldedGroups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
     made, value_type = groups.values()
-    distinct, sizes = pc.value_counts(starts).flatten()
     return ReducedColumns(
         [None] * len(groups.firsts) if keys is None or kind is None else kind.from_arrow(keys.take(groups.firsts)),
         value_type.from_arrow(made),
         starts.take(groups.firsts).to_numpy(),
-        dict(zip(distinct.to_pylist(), sizes.to_pylist(), strict=True)),
+        _counted(starts),
     )
+
+
+def thinned(fold: Fold, panes: Panes, keys: Sequence[pa.Array], columns: Columns) -> tuple[Columns, dict[int, int]]:
+    """The elements of each key and pane without which a fold would have another result; they stay in their order.
+
+    What it adds up of the others is added to one that is left. So the fold of what is left is that of all elements,
+    also where these come between others.
+
+    Args:
+        fold: the fold, which adds up no floating-point numbers: their order would matter.
+        panes: the panes.
+        keys: the columns of the keys; none if there are no keys.
+        columns: the elements.
+
+    Returns:
+        The elements, and how many were left out of each pane.
+
+    Raises:
+        Guard: if Python might give something else for some of these elements.
+    """
+    if columns.timestamps is None or columns.timestamps.null_count:
+        raise Guard("an element without a timestamp")
+    if columns.values.null_count or any(part.null_count for part in keys):
+        raise Guard("an element or a key that is None")
+    if any(map(has_nan, keys)):
+        raise Guard("a key that is NaN")
+    starts = pa.array(panes.start_of(columns.timestamps.to_numpy()))
+    rows, fields = _FoldedGroups(fold, columns.values, numbers_of_columns([*keys, starts])).thinned()
+    counts = _counted(starts)
+    for pane, count in _counted(starts.take(rows)).items():
+        counts[pane] -= count
+    values = from_fields(fields, columns.type_info)
+    left = Columns(columns.type_info, values, columns.timestamps.take(rows), columns.sequence.take(rows))
+    return left, {pane: count for pane, count in counts.items() if count}
+
+
+def _counted(starts: pa.Array) -> dict[int, int]:
+    distinct, sizes = pc.value_counts(starts).flatten()
+    return dict(zip(distinct.to_pylist(), sizes.to_pylist(), strict=True))
 
 
 def folded(contents: Contents, columns: Columns) -> tuple[Fold, pa.Array]:
@@ -205,20 +243,55 @@ class _FoldedGroups:
     def _value(self, place: int, kind: TypeInformation) -> tuple[pa.Array, TypeInformation]:
         how, column = self._fold.fields[place], self._fields[place]
         match how:
-            case How.FIRST:
-                return column.take(self.firsts), kind
-            case How.LAST:
-                lasts = np.empty(len(self.firsts), np.int64)
-                lasts[self._numbers] = np.arange(len(self._numbers))
-                return column.take(pa.array(lasts)), kind
             case How.SUM:
                 return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
             case How.SUM_IN_ORDER:
                 return pa.array(self._left_sums(column.to_numpy())), kind
             case FieldOfExtreme(((by, is_highest),)) if by == place:
                 return self._of(f"{place}_{'max' if is_highest else 'min'}"), kind
-            case FieldOfExtreme():
-                return column.take(pa.array(self._extremes(how))), kind
+            case _:
+                return column.take(pa.array(self._rows_of(how))), kind
+
+    def thinned(self) -> tuple[pa.Array, list[pa.Array]]:
+        """The indices of the elements that are chosen for any field, and their fields.
+
+        A sum, and an extreme by which no other field is chosen, lies in the first that is left of its group.
+        """
+        folds, kinds = self._fold.fields, types_of_fields(self._fold.type_info)
+        chosen = {how for place, how in enumerate(folds) if not self._is_made(place)}
+        rows = distinct(np.concatenate([*map(self._rows_of, chosen)])) if chosen else self.firsts.to_numpy()
+        is_first = np.zeros(len(rows), bool)
+        is_first[np.unique(self._numbers[rows], return_index=True)[1]] = True
+        groups = pa.array(self._numbers[rows[is_first]])
+        fields = []
+        for place, (how, column) in enumerate(zip(folds, self._fields, strict=True)):
+            field = column.take(pa.array(rows))
+            if self._is_made(place):
+                made = self._value(place, kinds[place])[0].cast(column.type)
+                others = field if how is not How.SUM else pa.array(np.zeros(len(rows), np.int64)).cast(column.type)
+                field = pc.replace_with_mask(others, pa.array(is_first), made.take(groups))
+            fields.append(field)
+        return pa.array(rows), fields
+
+    def _is_made(self, place: int) -> bool:
+        """Whether a field is a sum, or its own highest or lowest value, by which no other one is chosen."""
+        how, others = self._fold.fields[place], [*self._fold.fields]
+        del others[place]
+        if not isinstance(how, FieldOfExtreme):
+            return how is How.SUM
+        orders = [other.by for other in others if isinstance(other, FieldOfExtreme)]
+        return [at for at, _ in how.by] == [place] and not any(at == place for by in orders for at, _ in by)
+
+    def _rows_of(self, how: FieldFold) -> Numbers:
+        """The index of the element of each group that a field is of."""
+        if how is How.FIRST:
+            firsts: Numbers = self.firsts.to_numpy()
+            return firsts
+        if isinstance(how, FieldOfExtreme):
+            return self._extremes(how)
+        lasts = np.empty(len(self.firsts), np.int64)
+        lasts[self._numbers] = np.arange(len(self._numbers))
+        return lasts
 
     def _left_sums(self, numbers: Floats) -> Floats:
         """Sums of floating-point numbers, each added to those before it."""

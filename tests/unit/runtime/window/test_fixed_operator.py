@@ -22,6 +22,7 @@ from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
+from eventide.runtime.window.grouping_operator import GroupingWindowOperator
 from eventide.runtime.window.operation import open_windows
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.reducing import Partials
@@ -89,11 +90,13 @@ def elements(*entries, places=None):
         (TENS, OwnTrigger(), None, WindowOperator),
         (OwnTumbling(10), EventTimeTrigger(), None, WindowOperator),
         (TENS, EventTimeTrigger(), CountEvictor.of(2), WindowOperator),
-        (EventTimeSessionWindows.with_gap(10), EventTimeTrigger(), None, WindowOperator),
+        (EventTimeSessionWindows.with_gap(10), EventTimeTrigger(), None, GroupingWindowOperator),
+        (EventTimeSessionWindows.with_gap(10), OwnTrigger(), None, WindowOperator),
         (GlobalWindows.create(), CountTrigger.of(2), None, WindowOperator),
+        (GlobalWindows.create(), PurgingTrigger.of(CountTrigger.of(2)), None, GroupingWindowOperator),
     ],
 )
-def test_only_windows_that_follow_from_time_alone_are_handled_at_once(assigner, trigger, evictor, kind):
+def test_built_in_windows_and_triggers_without_an_evictor_take_many_elements_at_once(assigner, trigger, evictor, kind):
     spec = WindowSpec("w", assigner, trigger, AllElements(), FiringFunction(), evictor)
     assert type(open_windows(spec, MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))) is kind
 

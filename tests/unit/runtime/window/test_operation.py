@@ -31,6 +31,7 @@ from eventide.datastream.window import (
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.window.reducing import ReducingPartitioner
+from eventide.runtime.window.thinning import ThinningPartitioner
 from eventide.testing import ScriptedSource, local_environment
 from support.twin import Contents, plan_of, run, timed, values
 
@@ -117,23 +118,25 @@ def test_a_function_that_is_not_said_to_be_associative_is_not_called_before_the_
 
 
 @pytest.mark.parametrize(
-    ("function", "is_seen"),
+    ("function", "way"),
     [
-        (lambda a, b: (a[0], a[1] + b[1]), True),
-        (lambda a, b: (a[0], max(a[1], b[1])), True),
-        (lambda a, b: (a[0], a[1] + 1), False),
-        (lambda a, b: a if a[1] >= b[1] else b, True),  # all that its elements differ in is the highest value
-        (lambda a, b: b, False),
-        (in_python(lambda a, b: (a[0], a[1] + b[1])), False),
+        (lambda a, b: (a[0], a[1] + b[1]), ReducingPartitioner),
+        (lambda a, b: (a[0], max(a[1], b[1])), ReducingPartitioner),
+        (lambda a, b: (a[0], a[1] + 1), KeyGroupPartitioner),
+        # All that its elements differ in is the highest value.
+        (lambda a, b: a if a[1] >= b[1] else b, ReducingPartitioner),
+        (lambda a, b: b, ThinningPartitioner),
+        (in_python(lambda a, b: b), KeyGroupPartitioner),
+        (in_python(lambda a, b: (a[0], a[1] + b[1])), KeyGroupPartitioner),
     ],
 )
-def test_a_function_is_seen_to_be_associative_where_the_order_of_elements_does_not_show(function, is_seen):
+def test_a_function_is_seen_to_be_associative_where_the_order_of_elements_does_not_show(function, way):
     kind = Types.TUPLE([Types.STRING(), Types.LONG()])
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
     stream = local_environment().from_collection([("a", 1), ("a", 2), ("b", 3)], kind)
     keyed = stream.assign_timestamps_and_watermarks(strategy).key_by(lambda e: e[0], Types.STRING())
     plan = plan_of(keyed.window(TENS).reduce(function))
-    assert isinstance(edge_of(plan).partitioner, ReducingPartitioner if is_seen else KeyGroupPartitioner)
+    assert isinstance(edge_of(plan).partitioner, way)
     left = {key: reduce(function, of) for key, of in {"a": [("a", 1), ("a", 2)], "b": [("b", 3)]}.items()}
     assert sorted(values(run(plan))) == sorted(left.values())
 

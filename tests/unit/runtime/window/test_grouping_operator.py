@@ -1,4 +1,4 @@
-"""Folds in sessions and in windows of processing time: columns give what calls with each element give, in its order."""
+"""Sessions and windows of processing time and of counts: groups of elements give what each element by itself gives."""
 
 import math
 
@@ -9,24 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
-from eventide.datastream.functions import AggregateFunction, ReduceFunction, in_python
+from eventide.datastream.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction, in_python
 from eventide.datastream.window import (
+    CountTumblingWindowAssigner,
     EventTimeSessionWindows,
-    EventTimeTrigger,
     ProcessingTimeSessionWindows,
-    ProcessingTimeTrigger,
     SlidingProcessingTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from eventide.errors import UserFunctionError
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.runtime.window import folding_operator
-from eventide.runtime.window.contents import Aggregated, Reduced
-from eventide.runtime.window.folding_operator import FoldingWindowOperator, intervals_of
+from eventide.runtime.window import grouping_operator
+from eventide.runtime.window.contents import Aggregated, AllElements, Reduced
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
+from eventide.runtime.window.grouping_operator import GroupingWindowOperator, intervals_of
 from eventide.runtime.window.operator import WindowOperator
 from eventide.testing import local_environment
 from support.columns import in_columns
@@ -48,13 +48,30 @@ class Mean(AggregateFunction):
         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
-FUNCTIONS = [
+class Texts(AggregateFunction):
+    """No fold that is known, and it changes its accumulator."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(str(value))
+        return accumulator
+
+    def get_result(self, accumulator):
+        return ", ".join(accumulator)
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+FOLDS = [
     Aggregated(Mean()),
     Reduced(ReduceFunction.of(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2]))),
     Reduced(ReduceFunction.of(lambda a, b: (b[0], max(a[1], b[1]), b[2]))),
     Reduced(ReduceFunction.of(lambda a, b: a if a[2] >= b[2] else b)),
-    Reduced(ReduceFunction.of(lambda a, b: b if b[1] % 2 else a)),  # no fold that is known
 ]
+OTHERS = [Reduced(ReduceFunction.of(lambda a, b: b if b[1] % 2 else a)), Aggregated(Texts()), AllElements()]
 WINDOWS = [
     (EventTimeSessionWindows.with_gap(Time.milliseconds(5)), 0),
     (EventTimeSessionWindows.with_gap(Time.milliseconds(3)), 6),
@@ -63,6 +80,7 @@ WINDOWS = [
     (ProcessingTimeSessionWindows.with_gap(Time.milliseconds(5)), 0),
     (EventTimeSessionWindows.with_dynamic_gap(lambda e: 2 + e[1] % 7), 3),
     (ProcessingTimeSessionWindows.with_dynamic_gap(lambda e: 2 + e[1] % 7), 0),
+    (CountTumblingWindowAssigner.of(7), 0),
 ]
 FLOATS = st.floats(-1e3, 1e3) | st.sampled_from([0.1, -0.0, 0.0, math.nan, math.inf, 1e308])
 WHOLE = st.integers(-5, 5) | st.sampled_from([2**62, -(2**62)])
@@ -76,7 +94,7 @@ class Driven:
     """A window operator, which is opened anew for each micro-batch that begins with a restart."""
 
     def __init__(self, kind, contents, assigner, lateness_ms):
-        trigger = EventTimeTrigger() if assigner.is_event_time() else ProcessingTimeTrigger()
+        trigger = assigner.get_default_trigger()
         self.kind, self.clock = kind, 0
         self.spec = WindowSpec(
             "w", assigner, trigger, contents, FiringFunction(), lateness_ms=lateness_ms, late_tag="late"
@@ -99,7 +117,7 @@ class Driven:
             self.operator.advance(watermark)
         outputs = {tag: (found.values, found.timestamps) for tag, found in self.operator.take_outputs().items()}
         timers = self.operator.all_timers(), self.operator.all_processing_timers()
-        entries = sorted(map(repr, self.operator.all_entries().items()))
+        entries = sorted((repr(of), sorted(kept.items())) for of, kept in self.operator.all_entries().items())
         self.operator.flush()
         return repr((outputs, timers, entries, self.metrics.counters().get("w", {}).get("numLateRecordsDropped")))
 
@@ -111,34 +129,37 @@ def columns_of(rows):
 
 
 @pytest.mark.parametrize(("assigner", "lateness_ms"), WINDOWS)
-@pytest.mark.parametrize("contents", FUNCTIONS)
-@settings(max_examples=25)
-@given(batches=BATCHES)
-def test_columns_give_what_calls_with_each_element_give(contents, assigner, lateness_ms, batches):
+@pytest.mark.parametrize("contents", [*FOLDS, *OTHERS])
+@settings(max_examples=15)
+@given(batches=BATCHES, as_columns=st.booleans())
+def test_groups_give_what_calls_with_each_element_give(contents, assigner, lateness_ms, batches, as_columns):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding_operator, "_WORTH_COLUMNS", 1)
-        patch.setattr(folding_operator, "_FEWEST_BY_GROUP", 0)
+        patch.setattr(grouping_operator, "_WORTH_IT", 1)
+        patch.setattr(grouping_operator, "_FEWEST_BY_GROUP", 0)
         ours, theirs = (
-            Driven(kind, contents, assigner, lateness_ms) for kind in (FoldingWindowOperator, WindowOperator)
+            Driven(kind, contents, assigner, lateness_ms) for kind in (GroupingWindowOperator, WindowOperator)
         )
         for rows, watermark, waits_ms, restarts in batches:
             keys, columns = [row[0] for row in rows], columns_of(rows)
-            lists = TRADE.from_arrow(columns.values), [row[3] for row in rows], list(range(len(rows))), list(keys)
-            expected = theirs.batch(Elements(*lists), watermark, waits_ms)
-            assert ours.batch(Elements(keys=keys, columns=columns), watermark, waits_ms) == expected
+            times, numbers = [row[3] for row in rows], list(range(len(rows)))
+            mine, their = (TRADE.from_arrow(columns.values) for _ in range(2))
+            expected = theirs.batch(Elements(their, times, numbers, keys), watermark, waits_ms)
+            elements = Elements(keys=keys, columns=columns) if as_columns else Elements(mine, times, numbers, keys)
+            assert ours.batch(elements, watermark, waits_ms) == expected
             if restarts:
                 ours.open()
                 theirs.open()
 
 
 @pytest.mark.parametrize(("assigner", "lateness_ms"), WINDOWS)
-@pytest.mark.parametrize("contents", FUNCTIONS[:-1])
+@pytest.mark.parametrize("contents", FOLDS)
 def test_they_run_on_columns(contents, assigner, lateness_ms, monkeypatch):
     def never(*arguments):
         raise AssertionError(arguments)
 
-    monkeypatch.setattr(FoldingWindowOperator, "_process_one", never)
-    driven = Driven(FoldingWindowOperator, contents, assigner, lateness_ms)
+    monkeypatch.setattr(GroupingWindowOperator, "_process_one", never)
+    monkeypatch.setattr(GroupingWindowOperator, "_add_each", never)
+    driven = Driven(GroupingWindowOperator, contents, assigner, lateness_ms)
     for start in (0.1, 0.7):
         rows = [("ab"[number % 2], number, start * number, number // 10) for number in range(600)]
         driven.batch(Elements(keys=[row[0] for row in rows], columns=columns_of(rows)), None, 1)
@@ -147,18 +168,64 @@ def test_they_run_on_columns(contents, assigner, lateness_ms, monkeypatch):
 
 
 def test_few_elements_of_each_key_are_handled_one_by_one(monkeypatch):
-    monkeypatch.setattr(folding_operator, "added_by_key", None)
-    driven = Driven(FoldingWindowOperator, FUNCTIONS[1], WINDOWS[0][0], 0)
+    monkeypatch.setattr(GroupingWindowOperator, "_put", None)
+    driven = Driven(GroupingWindowOperator, FOLDS[1], WINDOWS[0][0], 0)
     rows = [("ab"[number % 2], number, 0.5, 10 * number) for number in range(600)]
     driven.batch(Elements(keys=[row[0] for row in rows], columns=columns_of(rows)), None, 1)
     assert len(driven.operator.all_timers()) == 600
 
 
 def test_an_element_without_a_timestamp_is_an_error_with_its_sentence():
-    driven = Driven(FoldingWindowOperator, FUNCTIONS[1], WINDOWS[0][0], 0)
+    driven = Driven(GroupingWindowOperator, FOLDS[1], WINDOWS[0][0], 0)
     rows = [("a", 1, 0.5, None if number == 7 else number) for number in range(600)]
     with pytest.raises(Exception, match="has no timestamp"):
         driven.batch(Elements(keys=["a"] * 600, columns=columns_of(rows)), None, 1)
+
+
+@pytest.mark.parametrize("windows", [EventTimeSessionWindows.with_gap(Time.milliseconds(50)), 300], ids=repr)
+def test_an_error_names_the_key_and_the_element(windows):
+    def checked(a, b):
+        if b.x == 777:
+            raise ValueError("not this one")
+        return b
+
+    kind = Types.ROW_NAMED(["user", "x", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    rows = [Row(user="abc"[n % 3], x=n, at=n // 8) for n in range(2000)]
+    keyed = local_environment().from_source(in_columns(kind, rows), strategy, "rows").key_by("user")
+    windowed = keyed.count_window(windows) if isinstance(windows, int) else keyed.window(windows)
+    with pytest.raises(UserFunctionError, match=r"key 'a'.*x=777") as raised:
+        [*windowed.reduce(checked).execute_and_collect()]
+    assert "not this one" in str(raised.value)
+
+
+class Largest(ProcessWindowFunction):
+    """One line for each firing, and a failure for one of them."""
+
+    def process(self, key, context, elements):
+        if any(element.x == 777 for element in elements):
+            raise ValueError("not this one")
+        return [(key, len(elements), max(element.x for element in elements))]
+
+
+def test_functions_of_count_windows_get_all_elements_and_their_errors_name_the_last_one():
+    kind = Types.ROW_NAMED(["user", "x"], [Types.STRING(), Types.LONG()])
+
+    def results(function, *batches):
+        keyed = (
+            local_environment()
+            .set_parallelism(1)
+            .from_source(in_columns(kind, *batches), WatermarkStrategy.no_watermarks(), "rows")
+            .key_by("user")
+        )
+        return [*keyed.count_window(100).process(function).execute_and_collect()]
+
+    rows = [Row(user="abc"[n % 3], x=n) for n in range(700)]
+    fired = [("abc"[k], 100, n) for n in range(700) for k in range(3) if n % 3 == k and (n // 3 + 1) % 100 == 0]
+    assert results(Largest(), rows[:400], rows[400:]) == fired
+    rows += [Row(user="abc"[n % 3], x=n) for n in range(700, 1000)]
+    with pytest.raises(UserFunctionError, match=r"key 'a'.*x=897"):  # the hundredth one after 300 others
+        results(Largest(), rows)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), min_size=1, max_size=20), st.integers(1, 6))
