@@ -216,7 +216,12 @@ def mine(rows: pa.Table, groups: range, max_parallelism: int) -> pa.Table:
     found = rows.column("key_group")
     if found.null_count:
         found = pa.array(groups_of_hashes(_hashes(rows), max_parallelism))
-    return rows.filter(pc.and_(pc.greater_equal(found, groups.start), pc.less(found, groups.stop)))
+    return where(rows, pc.and_(pc.greater_equal(found, groups.start), pc.less(found, groups.stop)))
+
+
+def where(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """The rows for which a truth value is true; the table itself if it is for all, which `filter` would copy."""
+    return rows if pc.all(mask, min_count=0).as_py() else rows.filter(mask)
 
 
 def elements_of(batch: pa.RecordBatch) -> list[Any]:

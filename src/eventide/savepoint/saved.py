@@ -53,6 +53,7 @@ from eventide.savepoint.rows import (
     rows_of_buckets,
     rows_of_extents,
     rows_of_windows,
+    where,
 )
 from eventide.savepoint.tasks import SAVED, of_subtask
 
@@ -177,9 +178,9 @@ class Savepoint(Outline):
 
         rows = pa.concat_tables([READ.empty_table(), *self._keyed_rows(task.id, may_be)])
         of_broadcast = pc.not_equal(rows.column("part"), "")
-        own = widening.of_rows(mine(rows.filter(pc.invert(of_broadcast)), groups, task.max_parallelism))
+        own = widening.of_rows(mine(where(rows, pc.invert(of_broadcast)), groups, task.max_parallelism))
         of_windows = pc.equal(own.column("kind"), WINDOW)
-        keep_values(own.filter(pc.invert(of_windows)), state)
+        keep_values(where(own, pc.invert(of_windows)), state)
         for part, of_part in _by_part(rows.filter(of_broadcast)):  # every subtask has all of it
             name = part.removeprefix(BROADCAST).removesuffix("/")
             keep_values(widening.of_broadcast(of_part, name), PartOfState(state, part))

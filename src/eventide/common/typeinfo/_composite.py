@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -80,15 +80,23 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         columns = [self._of_field(i, kind.to_arrow, cells) for i, (kind, cells) in enumerate(self._columns(rows))]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type()), mask=absent)
 
-    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the Python values of a struct array; fields are found by position, not by name."""
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray, places: Collection[int] | None = None) -> list[Any]:
+        """Return the Python values of a struct array; fields are found by position, not by name.
+
+        Args:
+            array: the array.
+            places: those of the fields that are wanted; None is in place of all others. If not given, all are.
+        """
         import pyarrow as pa
 
         array = one_array(array)
         if not pa.types.is_struct(array.type) or array.type.num_fields != len(self.types):
             raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}")
-        columns = zip(self.types, array.flatten(), strict=True)
-        values = self._from_fields(zip(*(field_type.from_arrow(c) for field_type, c in columns), strict=True))
+        cells = [
+            [None] * len(array) if places is not None and place not in places else field_type.from_arrow(column)
+            for place, (field_type, column) in enumerate(zip(self.types, array.flatten(), strict=True))
+        ]
+        values = self._from_fields(zip(*cells, strict=True))
         if not array.null_count:
             return values
         return [value if there else None for there, value in zip(array.is_valid().to_pylist(), values, strict=True)]

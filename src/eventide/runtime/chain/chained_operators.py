@@ -14,10 +14,10 @@ import pyarrow as pa
 from eventide.api.functions import CoProcessFunction, KeySelector, ProcessFunction
 from eventide.api.functions.timers import TimerService
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.errors import DEAD_LETTER_ADVICE, ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, TagsAmongResults
-from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.elements import Columns, Elements, without_collection
 from eventide.runtime.elements.keys import stable_hash, unhashable
 from eventide.runtime.elements.ownership import (
     FIXED,
@@ -30,6 +30,7 @@ from eventide.runtime.elements.ownership import (
     own_each,
     own_in_turn,
 )
+from eventide.runtime.elements.touched import touched_fields
 from eventide.runtime.invoke import is_of_the_data, last_of, results_of, user_function_error
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
@@ -232,11 +233,11 @@ class Map(_CalledFunction):
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """The results of the function, by side output."""
-        call, values, tags = self.call, iter(elements.values), TagsAmongResults()
+        call, values, tags = self.call, iter(_seen_by(self.call, elements)), TagsAmongResults()
         try:
             made = map(call, values)
             results = list(made) if is_bare(call) else own_in_turn(made, tags.copied)
-            if len(results) < len(elements.values):
+            if len(results) < len(elements):
                 raise RuntimeError("the function raised StopIteration")  # which ended `made`, as it would any iterator
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
@@ -277,6 +278,8 @@ class Filter(OneOutput, _CalledFunction):
         return why_python(lambda: traced_truth(self.call, type_info), self.call, type_info)
 
     def apply(self, elements: Elements) -> Elements:
+        if (seen := _fields_seen_by(self.call, elements, fixed=True)) is not None:
+            return self._apply_to_fields(elements, seen)
         call, values = self.call, iter(elements.values)
         given = elements.values
         is_known = self.only_looks and elements.columns is not None
@@ -303,6 +306,16 @@ class Filter(OneOutput, _CalledFunction):
             columns=None if columns is None else columns.filtered(pa.array(kept)),
         )
 
+    def _apply_to_fields(self, elements: Elements, seen: list[Any]) -> Elements:
+        """The elements that are kept, as columns: the function looks at some fields, which cannot be changed."""
+        values = iter(seen)
+        try:
+            kept = [bool(self.call(value)) for value in values]
+        except Exception as error:
+            raise element_error(self.name, error, elements, values) from error
+        columns = elements.columns
+        return elements if columns is None or all(kept) else Elements(columns=columns.filtered(pa.array(kept)))
+
 
 @dataclass(frozen=True, slots=True)
 class FlatMap(_CalledFunction):
@@ -320,7 +333,7 @@ class FlatMap(_CalledFunction):
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """The results of the function, by side output."""
-        out, call, values, tags = Elements(), self.call, iter(elements.values), TagsAmongResults()
+        out, call, values, tags = Elements(), self.call, iter(_seen_by(self.call, elements)), TagsAmongResults()
         put, put_timestamp, put_number = out.values.append, out.timestamps.append, out.sequence.append
         fixed, are_fixed = FIXED, FIXED.issuperset  # own looks at these first: here without a call for each result
         copied = tags.copied
@@ -338,6 +351,31 @@ class FlatMap(_CalledFunction):
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return tags.by_output(self.name, out, self.type_info)
+
+
+def _seen_by(call: Callable[..., Any], elements: Elements) -> list[Any]:
+    """The values of elements for a function: those of columns without the fields that its code does not name."""
+    seen = _fields_seen_by(call, elements)
+    return elements.values if seen is None else seen
+
+
+def _fields_seen_by(call: Callable[..., Any], elements: Elements, *, fixed: bool = False) -> list[Any] | None:
+    """The values of columns, with None in place of the fields that the code of a function does not name.
+
+    None if it may look at all fields; or ``fixed``, if it names one that can be changed.
+    """
+    columns = elements.columns
+    if columns is None or not elements.is_unread or not isinstance(columns.type_info, CompositeTypeInfo):
+        return None
+    kinds, places = columns.type_info.types, touched_fields(call, columns.type_info)
+    if places is None or len(places) == len(kinds) or (fixed and any(_can_change(kinds[at]) for at in places)):
+        return None
+    with without_collection():
+        return columns.type_info.from_arrow(columns.values, places)
+
+
+def _can_change(kind: TypeInformation) -> bool:
+    return kind.is_pickled or isinstance(kind, CompositeTypeInfo | ListTypeInfo | MapTypeInfo)
 
 
 def type_after(
@@ -399,7 +437,7 @@ class Process(_CalledFunction):
         call = self.call
         context, out = self.context, Collector(self.name, self.type_info)
         context.follow(moment)
-        values = iter(elements.values)
+        values = iter(_seen_by(call, elements))
         try:
             for value, context.time_ms, number in zip(values, elements.timestamps, elements.sequence, strict=True):
                 results = call(value, context)
