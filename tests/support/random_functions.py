@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -278,7 +279,9 @@ class Maker:
         return layout
 
     def _made(self, source: str) -> Callable[..., Any]:
-        function: Callable[..., Any] = eval(source, dict(_GLOBALS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of a literal that is compared with None
+            function: Callable[..., Any] = eval(source, dict(_GLOBALS))
         return function
 
     def _growth(self, before: str) -> tuple[str, str]:

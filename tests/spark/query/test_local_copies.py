@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,12 @@ class Counts(KeyedProcessFunction):
             copies = [*Path(os.environ["SPARK_LOCAL_DIRS"].partition(",")[0], "eventide-state").glob("*")]
             (self._found / str(value // _KEYS)).write_text(str(len(copies)))
             for copy in copies:
-                content = copy.read_bytes()
-                if value // _KEYS == 1:
-                    copy.write_bytes(content[:-100] + bytes(100))
-                elif value // _KEYS == 2:
-                    copy.unlink()
+                with suppress(FileNotFoundError):  # another job has just deleted it
+                    content = copy.read_bytes()
+                    if value // _KEYS == 1:
+                        copy.write_bytes(content[:-100] + bytes(100))
+                    elif value // _KEYS == 2:
+                        copy.unlink()
         if self._count.value() == _BATCHES:
             yield value % _KEYS
 

@@ -159,6 +159,7 @@ def as_of(function):
 COMPUTED = lambda e: e.at % 2  # noqa: E731 - as a user writes it
 HALVES = lambda e: e.at / 2  # noqa: E731
 LAST = lambda a, b: b  # noqa: E731
+LATEST = lambda a, b: max(a, b, key=lambda e: (e.at, e.user))  # noqa: E731
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,8 @@ LAST = lambda a, b: b  # noqa: E731
         (lambda: orders().map(prints).key_by(COMPUTED).reduce(LAST), "its elements is not declared", LAST),
         (lambda: windows(prints).aggregate(count()), "the key selector is Python: it uses print", prints),
         (lambda: windows(HALVES).aggregate(count()), "columns do not tell keys of type DOUBLE apart", HALVES),
-        (lambda: windows("user").reduce(LAST), "depends on the order of elements of several splits", LAST),
+        (lambda: windows("user").reduce(LATEST), "depends on the order of elements of several splits", LATEST),
+        (lambda: windows("user").reduce(LAST), "without those that the function does not choose", LAST),
         (lambda: windows("user").reduce(not_associative(LAST)), "says that it is not associative", LAST),
         (lambda: windows("user").process(Contents()), "Contents", Contents.process),
         (

@@ -80,7 +80,7 @@ def test_micro_batches_continue_and_have_all_that_came_when_it_answers(
     assert source.waits == 0, "it is being planned, and is not asked for anything else meanwhile"
     source.answers.set()
     assert position(next_other_than(reader, begin)) == 8
-    assert [record.message.partition(";")[0] for record in caplog.records] == [
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         "the source 'distant' does not answer",
         "the source 'distant' answers again",
     ]
