@@ -130,7 +130,7 @@ def columns_of(rows):
 
 @pytest.mark.parametrize(("assigner", "lateness_ms"), WINDOWS)
 @pytest.mark.parametrize("contents", [*FOLDS, *OTHERS])
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(batches=BATCHES, as_columns=st.booleans())
 def test_groups_give_what_calls_with_each_element_give(contents, assigner, lateness_ms, batches, as_columns):
     with pytest.MonkeyPatch.context() as patch:

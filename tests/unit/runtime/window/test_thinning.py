@@ -81,7 +81,7 @@ def folded(function, rows):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(splits=SPLITS, at_once=st.integers(1, 12))
 def test_the_fold_of_what_is_left_is_that_of_all_elements(name, splits, at_once):
     """In the order in which elements of several splits take turns; and each element is counted."""
