@@ -510,8 +510,6 @@ def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelis
             aggregate = aggregate_fold_of(spec.contents.function, source.known_type or value_type)
         return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism, aggregate=aggregate)
     through = partitioner_of(source, max_parallelism)
-    if isinstance(through, KeyGroupPartitioner) and isinstance(spec.contents, Reduced) and panes is not None:
-        return (
-            ThinningPartitioner(through, spec.contents.function.reduce, panes) if _takes_few(spec, source) else through
-        )
+    if isinstance(through, KeyGroupPartitioner) and panes is not None and _takes_few(spec, source):
+        return ThinningPartitioner(through, spec.contents.user_function.reduce, panes)
     return through
